@@ -1,0 +1,2 @@
+//! The `gannet` command.
+fn main() {}
