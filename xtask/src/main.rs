@@ -1,2 +1,61 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks: `cargo xtask test | ci | tidy`.
+//!
+//! * `test.rs` and `test/`: the one test command, a list of steps with a table at the end
+//! * `tidy.rs` and `tidy/`: rules about the source itself; their data is `xtask/structure.toml`
+//! * `explain.rs`: an error in three lines: what, why, `try:`
+
+#![forbid(unsafe_code)]
+
+mod explain;
+mod test;
+mod tidy;
+
+use explain::Explained;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [--quick] [--fail-fast]   every test, a table of times, `N passed, N failed`
+cargo xtask ci [--fail-fast]               the same, and the steps that take longer
+cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = repository_root();
+    let outcome = match words.split_first() {
+        Some((&"test", options)) => test::run(&root, test::Extent::Usual, options),
+        Some((&"ci", options)) => test::run(&root, test::Extent::Everything, options),
+        Some((&"tidy", options)) => tidy::run(&root, options),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(explained) => {
+            eprintln!("{explained}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory above this crate: every path in the reports is relative to it.
+fn repository_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Refuses an option that a task does not know, so that a typing error never means "run less".
+fn only_known(options: &[&str], known: &[&str]) -> Result<(), Explained> {
+    match options.iter().find(|option| !known.contains(option)) {
+        None => Ok(()),
+        Some(unknown) => Err(Explained::new(
+            format!("`{unknown}` is not an option of this task"),
+            format!("it knows: {}", known.join(" ")),
+            "cargo xtask",
+        )),
+    }
+}

@@ -1,0 +1,74 @@
+//! `cargo xtask test` and `cargo xtask ci`: every step runs, every failure is seen.
+//!
+//! * `test/steps.rs`: the list of steps, as data; a new step is one entry there
+//! * `test/needs.rs`: what a step needs on the machine, and how it comes there
+//! * `test/child.rs`: one cargo run: output passed on, results counted, a limit on its time
+//! * `test/report.rs`: the table at the end and the last line, `N passed, N failed`
+
+mod child;
+mod needs;
+mod report;
+mod steps;
+
+use crate::explain::Explained;
+use crate::only_known;
+use report::{Outcome, Row};
+use std::path::Path;
+use std::time::Instant;
+use steps::{Cost, Job, Step};
+
+/// How much runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// `cargo xtask test`: under 30 minutes on two cores.
+    Usual,
+    /// `cargo xtask ci`: everything.
+    Everything,
+}
+
+/// Runs the steps; true when none failed.
+pub(crate) fn run(root: &Path, extent: Extent, options: &[&str]) -> Result<bool, Explained> {
+    only_known(options, &["--quick", "--fail-fast"])?;
+    let quick = options.contains(&"--quick");
+    let fail_fast = options.contains(&"--fail-fast");
+    for tool in needs::missing_tools() {
+        eprintln!("{tool}");
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for step in steps::ALL {
+        let skipped = match (step.cost, extent) {
+            (Cost::Slow, _) if quick => Some("left out by --quick"),
+            (Cost::Extra, Extent::Usual) => Some("part of `cargo xtask ci`"),
+            _ if fail_fast && rows.iter().any(Row::is_failure) => Some("left out by --fail-fast"),
+            _ => None,
+        };
+        let row = match skipped {
+            Some(why) => Row::skipped(step.name, why),
+            None => run_step(root, step)?,
+        };
+        rows.push(row);
+    }
+    report::print(&rows);
+    Ok(!rows.iter().any(Row::is_failure))
+}
+
+fn run_step(root: &Path, step: &Step) -> Result<Row, Explained> {
+    println!("\n== {}: {}", step.name, step.why);
+    let started = Instant::now();
+    if let Some(why) = needs::unmet(root, step.needs) {
+        eprintln!("!! {} DID NOT RUN: {why}", step.name);
+        return Ok(Row::skipped(step.name, why));
+    }
+    let outcome = match &step.job {
+        Job::Inside(task) => match task(root) {
+            Ok(true) => Outcome::passed(0),
+            Ok(false) => Outcome::failed("see above"),
+            Err(explained) => {
+                eprintln!("{explained}");
+                Outcome::failed("see above")
+            }
+        },
+        Job::Cargo(command) => child::run(root, command)?,
+    };
+    Ok(Row::done(step.name, outcome, started.elapsed()))
+}

@@ -1,0 +1,201 @@
+//! The steps of the test command, in order. To add one, add an entry to `ALL`.
+
+use super::needs::Need;
+use crate::explain::Explained;
+use std::path::Path;
+use std::time::Duration;
+
+/// When a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// Always.
+    Quick,
+    /// Not with `--quick`.
+    Slow,
+    /// In `cargo xtask ci` only.
+    Extra,
+}
+
+/// One step: a name for the table, the reason it exists, and what it does.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) why: &'static str,
+    pub(super) cost: Cost,
+    pub(super) needs: &'static [Need],
+    pub(super) job: Job,
+}
+
+/// What a step does.
+pub(super) enum Job {
+    /// A task of this program.
+    Inside(fn(&Path) -> Result<bool, Explained>),
+    /// A run of cargo whose test results are counted.
+    Cargo(Cargo),
+}
+
+/// A run of cargo.
+pub(super) struct Cargo {
+    /// Another toolchain than the one of `rust-toolchain.toml`.
+    pub(super) toolchain: Option<&'static str>,
+    pub(super) arguments: &'static [&'static str],
+    /// Folder below `target/`, so that runs with other flags do not rebuild each other's crates.
+    pub(super) target: Option<&'static str>,
+    pub(super) environment: &'static [(&'static str, &'static str)],
+    /// After this long something hangs: the run is ended and counts as failed.
+    pub(super) limit: Duration,
+}
+
+const PLAIN: Cargo = Cargo {
+    toolchain: None,
+    arguments: &[],
+    target: None,
+    environment: &[],
+    limit: Duration::from_secs(20 * 60),
+};
+
+/// Release code without the whole-program optimisation, which costs minutes and finds no fault.
+const FAST_RELEASE: &[(&str, &str)] = &[
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "0"),
+];
+
+/// Every step.
+pub(super) const ALL: &[Step] = &[
+    Step {
+        name: "tidy",
+        why: "formatting, clippy, sizes, structure",
+        cost: Cost::Quick,
+        needs: &[],
+        job: Job::Inside(|root| crate::tidy::run(root, &[])),
+    },
+    Step {
+        name: "workspace",
+        why: "every test and every documentation example",
+        cost: Cost::Quick,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: &["test", "--workspace", "--locked", "--no-fail-fast"],
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "heavy",
+        why: "long transfers, many connections, killed peers: in release code",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: HEAVY,
+            target: Some("heavy"),
+            environment: FAST_RELEASE,
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "loom",
+        why: "every interleaving of the rings' atomics",
+        cost: Cost::Slow,
+        needs: &[Need::Text {
+            file: "crates/link/Cargo.toml",
+            holds: "loom",
+        }],
+        job: Job::Cargo(Cargo {
+            arguments: LOOM,
+            target: Some("loom"),
+            environment: &[
+                ("RUSTFLAGS", "--cfg loom"),
+                ("CARGO_PROFILE_RELEASE_LTO", "off"),
+                ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+            ],
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "miri",
+        why: "undefined behaviour in the shared memory code",
+        cost: Cost::Slow,
+        needs: &[
+            Need::NightlyComponent("miri"),
+            Need::NightlyComponent("rust-src"),
+        ],
+        job: Job::Cargo(Cargo {
+            toolchain: Some("nightly"),
+            arguments: &[
+                "miri",
+                "test",
+                "-p",
+                "gannet-link",
+                "--lib",
+                "--no-fail-fast",
+            ],
+            target: Some("miri"),
+            environment: &[("MIRIFLAGS", "-Zmiri-many-seeds=0..1")],
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "fuzz",
+        why: "the fuzz targets still build",
+        cost: Cost::Slow,
+        needs: &[Need::File("fuzz/Cargo.toml"), Need::NightlyTool("fuzz")],
+        job: Job::Cargo(Cargo {
+            toolchain: Some("nightly"),
+            arguments: &["fuzz", "build", "--dev"],
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "documentation",
+        why: "no broken link in the documentation",
+        cost: Cost::Extra,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: &["doc", "--workspace", "--no-deps", "--locked"],
+            environment: &[("RUSTDOCFLAGS", "-D warnings")],
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "release",
+        why: "every test again in release code, as users run it",
+        cost: Cost::Extra,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: &[
+                "test",
+                "--workspace",
+                "--release",
+                "--locked",
+                "--no-fail-fast",
+            ],
+            ..PLAIN
+        }),
+    },
+];
+
+/// The crates whose `tests/` folder is also run in release code.
+const HEAVY: &[&str] = &[
+    "test",
+    "--release",
+    "--locked",
+    "--no-fail-fast",
+    "-p",
+    "gannet",
+    "-p",
+    "gannet-sim",
+    "-p",
+    "gannet-drivers",
+    "--tests",
+];
+
+/// Loom tests have `loom` in their path.
+const LOOM: &[&str] = &[
+    "test",
+    "-p",
+    "gannet-link",
+    "--release",
+    "--locked",
+    "--no-fail-fast",
+    "--lib",
+    "loom",
+];
