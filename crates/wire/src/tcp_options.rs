@@ -1,0 +1,279 @@
+//! TCP options (RFC 9293 section 3.2; RFC 7323 window scale and time stamps; RFC 2018 SACK).
+//!
+//! Reading is forgiving: an unknown option is skipped, a known one with a wrong length is skipped,
+//! and an
+//! impossible length ends the walk and sets `malformed`. Writing uses the layouts that Linux uses,
+//! so that
+//! the receiver's fast path matches:
+//!
+//! ```text
+//! SYN    MSS(4) SACK-permitted(2) time stamps(10) NOP window scale(3)        20 bytes
+//! data   NOP NOP time stamps(10)                                             12 bytes
+//! SACK   NOP NOP time stamps(10) NOP NOP SACK(2 + 8n)                 12 + 4 + 8n bytes
+//! ```
+
+/// Bytes that options can take at most: the data offset has 4 bits.
+pub const MAX_OPTIONS_LEN: usize = 40;
+
+/// SACK blocks that fit in the option space at most.
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// Length of the layout NOP NOP time stamps.
+pub const TIMESTAMPS_ONLY_LEN: usize = 12;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// RFC 7323 section 2.3.
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// The options that we know. What a received value means, and whether it may stand in this kind of
+/// segment, is the connection's business.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Maximum segment size in bytes as on the wire: any value, 0 included.
+    pub mss: Option<u16>,
+    /// Window scale as a shift count, at most 14.
+    pub window_scale: Option<u8>,
+    /// SACK permitted.
+    pub sack_permitted: bool,
+    /// SACK blocks.
+    pub sack: SackBlocks,
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
+    /// An option length of 0 or 1 or beyond the option space: what follows was ignored. Not
+    /// written.
+    pub malformed: bool,
+}
+
+/// Up to four SACK blocks: left edge, and right edge (one past the end), unchecked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SackBlocks {
+    // Beyond `len` all zero, so that the derived equality is right.
+    blocks: [(u32, u32); MAX_SACK_BLOCKS],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// No blocks.
+    pub const NONE: Self = Self {
+        blocks: [(0, 0); MAX_SACK_BLOCKS],
+        len: 0,
+    };
+
+    /// Appends a block; returns whether there was room.
+    pub fn push(&mut self, left: u32, right: u32) -> bool {
+        match self.blocks.get_mut(usize::from(self.len)) {
+            Some(block) => {
+                *block = (left, right);
+                self.len += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The blocks in the order of the option.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        self.blocks.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first `count` blocks at most.
+    fn first(&self, count: usize) -> &[(u32, u32)] {
+        self.blocks
+            .get(..count.min(usize::from(self.len)))
+            .unwrap_or_default()
+    }
+}
+
+impl FromIterator<(u32, u32)> for SackBlocks {
+    /// The first four blocks.
+    fn from_iter<I: IntoIterator<Item = (u32, u32)>>(blocks: I) -> Self {
+        let mut sack = Self::NONE;
+        for (left, right) in blocks.into_iter().take(MAX_SACK_BLOCKS) {
+            sack.push(left, right);
+        }
+        sack
+    }
+}
+
+impl Options {
+    /// No options.
+    pub const NONE: Self = Self {
+        mss: None,
+        window_scale: None,
+        sack_permitted: false,
+        sack: SackBlocks::NONE,
+        timestamps: None,
+        malformed: false,
+    };
+
+    /// Time stamps only: the options of ordinary data segments and acknowledgments.
+    pub const fn timestamps(value: u32, echo: u32) -> Self {
+        Self {
+            timestamps: Some((value, echo)),
+            ..Self::NONE
+        }
+    }
+
+    /// Reads the option bytes of a header (see [`options`](crate::tcp::options)). Of an option that
+    /// comes twice, the last counts, as in Linux.
+    pub fn parse(mut bytes: &[u8]) -> Self {
+        let mut options = Self::NONE;
+        // Each turn takes at least one byte. Option by option, so they may begin on any byte.
+        while let [kind, rest @ ..] = bytes {
+            match *kind {
+                END => break,
+                NOP => {
+                    bytes = rest;
+                    continue;
+                }
+                _ => {}
+            }
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+            //# TCP implementations MUST be prepared to handle an illegal option length (e.g.,
+            //# zero);
+            let len = rest.first().map_or(0, |len| usize::from(*len));
+            let Some((option, after)) = bytes.split_at_checked(len).filter(|_| len >= 2) else {
+                options.malformed = true;
+                break;
+            };
+            options.take(option);
+            bytes = after;
+        }
+        options
+    }
+
+    /// Takes one option, kind and length included; one that is unknown or of wrong length is
+    /// ignored.
+    fn take(&mut self, option: &[u8]) {
+        match *option {
+            [MSS, 4, a, b] => self.mss = Some(u16::from_be_bytes([a, b])),
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+            //# If a Window Scale option is received with a shift.cnt value larger than 14, the TCP
+            //# SHOULD log the error but MUST use 14 instead of the specified value.
+            [WINDOW_SCALE, 3, shift] => self.window_scale = Some(shift.min(MAX_WINDOW_SCALE)),
+            [SACK_PERMITTED, 2] => self.sack_permitted = true,
+            [SACK, _, ref blocks @ ..] => {
+                if let (blocks @ [_, ..], []) = blocks.as_chunks::<8>() {
+                    self.sack = blocks.iter().map(|block| split_pair(*block)).collect();
+                }
+            }
+            [TIMESTAMPS, 10, ref pair @ ..] => {
+                self.timestamps = pair.first_chunk().map(|pair| split_pair(*pair));
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes that [`Options::emit`] writes: a multiple of 4, at most 40.
+    pub fn encoded_len(&self) -> usize {
+        let blocks = self.blocks_that_fit();
+        self.len_without_sack() + if blocks > 0 { 4 + 8 * blocks } else { 0 }
+    }
+
+    /// Writes the options, padded with NOPs to a multiple of 4, and returns their length; `None`
+    /// (nothing
+    /// written) when `out` is too short. Of the SACK blocks, only as many as fit in 40 bytes (3
+    /// beside
+    /// time stamps).
+    #[must_use]
+    pub fn emit(&self, out: &mut [u8]) -> Option<usize> {
+        let len = self.encoded_len();
+        let mut rest = out.get_mut(..len)?;
+        if let Some(mss) = self.mss {
+            let [a, b] = mss.to_be_bytes();
+            put(&mut rest, [MSS, 4, a, b])?;
+        }
+        if let Some((value, echo)) = self.timestamps {
+            let lead = if self.sack_permitted {
+                [SACK_PERMITTED, 2]
+            } else {
+                [NOP, NOP]
+            };
+            put(&mut rest, [lead[0], lead[1], TIMESTAMPS, 10])?;
+            put(&mut rest, join_pair(value, echo))?;
+        } else if self.sack_permitted {
+            put(&mut rest, [NOP, NOP, SACK_PERMITTED, 2])?;
+        }
+        if let Some(shift) = self.window_scale {
+            put(
+                &mut rest,
+                [NOP, WINDOW_SCALE, 3, shift.min(MAX_WINDOW_SCALE)],
+            )?;
+        }
+        let blocks = self.sack.first(self.blocks_that_fit());
+        if !blocks.is_empty() {
+            put(&mut rest, [NOP, NOP, SACK, 2 + 8 * blocks.len() as u8])?;
+            for (left, right) in blocks {
+                put(&mut rest, join_pair(*left, *right))?;
+            }
+        }
+        Some(len)
+    }
+
+    fn len_without_sack(&self) -> usize {
+        let mss = if self.mss.is_some() { 4 } else { 0 };
+        let permitted_and_timestamps = match (self.timestamps, self.sack_permitted) {
+            (Some(_), _) => 12,
+            (None, true) => 4,
+            (None, false) => 0,
+        };
+        let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
+        mss + permitted_and_timestamps + window_scale
+    }
+
+    fn blocks_that_fit(&self) -> usize {
+        let room = MAX_OPTIONS_LEN.saturating_sub(self.len_without_sack() + 4) / 8;
+        room.min(usize::from(self.sack.len))
+    }
+}
+
+/// TSval and TSecr when `options` is exactly NOP NOP time stamps: one comparison on the
+/// straight-line path.
+/// `None` for any other layout, which [`Options::parse`] reads.
+#[inline]
+pub fn parse_timestamps_only(options: &[u8]) -> Option<(u32, u32)> {
+    let options: &[u8; TIMESTAMPS_ONLY_LEN] = options.try_into().ok()?;
+    let (lead, pair) = options.split_first_chunk::<4>()?;
+    if *lead != [NOP, NOP, TIMESTAMPS, 10] {
+        return None;
+    }
+    pair.first_chunk().map(|pair| split_pair(*pair))
+}
+
+/// Writes NOP NOP time stamps.
+#[inline]
+pub fn emit_timestamps_only(value: u32, echo: u32, out: &mut [u8; TIMESTAMPS_ONLY_LEN]) {
+    out[..4].copy_from_slice(&[NOP, NOP, TIMESTAMPS, 10]);
+    out[4..].copy_from_slice(&join_pair(value, echo));
+}
+
+fn put<const N: usize>(rest: &mut &mut [u8], bytes: [u8; N]) -> Option<()> {
+    let (to, after) = core::mem::take(rest).split_first_chunk_mut::<N>()?;
+    *to = bytes;
+    *rest = after;
+    Some(())
+}
+
+fn split_pair([a, b, c, d, e, f, g, h]: [u8; 8]) -> (u32, u32) {
+    (
+        u32::from_be_bytes([a, b, c, d]),
+        u32::from_be_bytes([e, f, g, h]),
+    )
+}
+
+fn join_pair(first: u32, second: u32) -> [u8; 8] {
+    let ([a, b, c, d], [e, f, g, h]) = (first.to_be_bytes(), second.to_be_bytes());
+    [a, b, c, d, e, f, g, h]
+}
