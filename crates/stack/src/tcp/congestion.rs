@@ -1,0 +1,396 @@
+//! Congestion control in bytes (RFC 5681, 6928, 3465, 6582, 6937, 3042). No clock, no sequence
+//! numbers: the caller knows what was acknowledged, lost and in flight, this file answers "how
+//! much may be in flight" with [`Congestion::cwnd`].
+//!
+//! ```text
+//!            on_ack                         enter_recovery
+//!   Open ------------> Open    Open -----------------------> Recovery
+//!   Recovery: with SACK   on_recovery_ack, on_recovery_send   (PRR, RFC 6937)
+//!             without     on_duplicate_ack, on_partial_ack    (NewReno, RFC 6582)
+//!   Recovery -- exit_recovery --> Open     any -- on_rto --> Open, slow start from one segment
+//! ```
+//!
+//! Only bytes count, never acknowledgements, so dividing acknowledgements gains a peer nothing;
+//! the caller never passes more bytes than were in flight, so acknowledging early does neither.
+//! A new algorithm is a variant of [`Algorithm`]; no `dyn`.
+
+use core::time::Duration;
+
+use gannet_base::Instant;
+
+/// How the window grows in congestion avoidance and how far it falls on loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RFC 5681: one segment per round trip, half on loss.
+    NewReno(NewReno),
+}
+
+impl Default for Algorithm {
+    fn default() -> Self {
+        Algorithm::NewReno(NewReno::default())
+    }
+}
+
+/// What NewReno remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewReno {
+    /// Bytes acknowledged since the window last grew (RFC 3465 section 2.1).
+    bytes_acked: u32,
+}
+
+/// Which acknowledgements drive a recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryKind {
+    /// Selective acknowledgements: RFC 6675 with proportional rate reduction (RFC 6937).
+    Sack,
+    /// Duplicate acknowledgements only: RFC 6582.
+    DuplicateAcks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    NewRenoRecovery,
+    /// RFC 6937 section 3, same names.
+    PrrRecovery {
+        recover_fs: u32,
+        prr_delivered: u32,
+        prr_out: u32,
+    },
+}
+
+/// Largest window that RFC 7323 can express; the congestion window stays below it.
+pub const MAX_CWND: u32 = 65_535 << 14;
+/// RFC 3465 section 2.2: growth per acknowledgement in slow start, in segments.
+pub const ABC_LIMIT: u32 = 2;
+
+/// Congestion state of one sender.
+#[derive(Clone, Debug)]
+pub struct Congestion {
+    algorithm: Algorithm,
+    phase: Phase,
+    /// SMSS: payload bytes of a full-sized segment.
+    smss: u32,
+    cwnd: u32,
+    ssthresh: u32,
+    /// L of RFC 3465, in segments.
+    abc_limit: u32,
+    /// The last time-out has not yet been followed by an acknowledgement of new data.
+    timed_out: bool,
+    /// Between a time-out and the window reaching ssthresh again, L is 1.
+    slow_start_after_rto: bool,
+    /// `cwnd` and `ssthresh` before the last reduction, for [`Congestion::undo`].
+    prior: Option<(u32, u32)>,
+}
+
+impl Congestion {
+    /// A fresh connection that sends segments of at most `smss` bytes.
+    #[must_use]
+    pub fn new(smss: u32, algorithm: Algorithm) -> Self {
+        let smss = smss.max(1);
+        Self {
+            algorithm,
+            phase: Phase::Open,
+            smss,
+            cwnd: initial_window(smss),
+            //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+            //# The initial value of ssthresh SHOULD be set arbitrarily high (e.g.,
+            //# to the size of the largest possible advertised window), but ssthresh
+            //# MUST be reduced in response to congestion.
+            ssthresh: u32::MAX,
+            abc_limit: ABC_LIMIT,
+            timed_out: false,
+            slow_start_after_rto: false,
+            prior: None,
+        }
+    }
+
+    /// Bytes that may be in flight.
+    #[inline]
+    #[must_use]
+    pub fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    /// Slow start threshold in bytes; `u32::MAX` before the first loss.
+    #[must_use]
+    pub fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    /// Whether the window grows exponentially.
+    #[must_use]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Whether a fast recovery is under way.
+    #[must_use]
+    pub fn in_recovery(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    /// SMSS in bytes.
+    #[must_use]
+    pub fn smss(&self) -> u32 {
+        self.smss
+    }
+
+    /// Sets L, the growth per acknowledgement in slow start, in segments (default 2; at least 1).
+    /// RFC 3465 forbids more than 2. It predates receivers that merge 45 segments into one
+    /// acknowledgement; RFC 9406 section 4.2 uses 8 without pacing. More means longer bursts.
+    pub fn set_abc_limit(&mut self, segments: u32) {
+        self.abc_limit = segments.max(1);
+    }
+
+    /// The path's segment size changed. A smaller one scales the window (same number of segments,
+    /// no burst); a larger one leaves it.
+    pub fn set_smss(&mut self, smss: u32) {
+        let smss = smss.max(1);
+        if smss < self.smss {
+            let scaled = u64::from(self.cwnd) * u64::from(smss) / u64::from(self.smss);
+            self.cwnd = (scaled as u32).max(smss);
+        }
+        self.smss = smss;
+        self.cwnd = self.cwnd.max(smss);
+    }
+
+    /// Our SYN or SYN-ACK had to be retransmitted.
+    pub fn on_syn_lost(&mut self) {
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+        //# Further, if the SYN or SYN/ACK is lost, the initial window used by a
+        //# sender after a correctly transmitted SYN MUST be one segment
+        //# consisting of at most SMSS bytes.
+        self.cwnd = self.smss;
+    }
+
+    /// `newly_acked` bytes left the flight outside recovery. `cwnd_limited`: the window, not the
+    /// application or the peer, was what held the sender back; otherwise growth would be unearned.
+    /// `_now` is for algorithms that grow with time.
+    pub fn on_ack(&mut self, newly_acked: u32, cwnd_limited: bool, _now: Instant) {
+        debug_assert!(!self.in_recovery());
+        self.timed_out = false;
+        if newly_acked == 0 || !cwnd_limited {
+            return;
+        }
+        let left = if self.in_slow_start() {
+            self.slow_start(newly_acked)
+        } else {
+            newly_acked
+        };
+        if left > 0 && !self.in_slow_start() {
+            self.slow_start_after_rto = false;
+            match &mut self.algorithm {
+                Algorithm::NewReno(reno) => {
+                    self.cwnd = reno.avoid(self.cwnd, self.smss, left);
+                }
+            }
+        }
+    }
+
+    /// Grows exponentially up to ssthresh; returns the bytes that remain for avoidance.
+    fn slow_start(&mut self, newly_acked: u32) -> u32 {
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+        //# During slow start, a TCP increments cwnd by at most SMSS bytes for
+        //# each ACK received that cumulatively acknowledges new data.
+        // RFC 3465 section 2.2 relaxes this to L*SMSS by bytes, and to L=1 after a time-out.
+        let limit = if self.slow_start_after_rto {
+            1
+        } else {
+            self.abc_limit
+        };
+        let grow = newly_acked.min(limit.saturating_mul(self.smss));
+        let room = self.ssthresh - self.cwnd;
+        self.cwnd = self.cwnd.saturating_add(grow.min(room)).min(MAX_CWND);
+        grow.saturating_sub(room)
+    }
+
+    /// Bytes that may be sent beyond the window on the first two duplicate acknowledgements
+    /// (limited transmit, RFC 3042), so that small windows can still find the third.
+    #[must_use]
+    pub fn limited_transmit(&self, duplicate_acks: u32) -> u32 {
+        match (self.phase, duplicate_acks) {
+            (Phase::Open, 1 | 2) => duplicate_acks * self.smss,
+            _ => 0,
+        }
+    }
+
+    /// Loss was found while `flight` bytes were outstanding.
+    pub fn enter_recovery(&mut self, flight: u32, kind: RecoveryKind) {
+        self.prior = Some((self.cwnd, self.ssthresh));
+        self.ssthresh = self.after_loss(flight);
+        match kind {
+            RecoveryKind::DuplicateAcks => {
+                self.phase = Phase::NewRenoRecovery;
+                // RFC 6582 section 3.2 step 2: three segments have left the network
+                self.cwnd = self.ssthresh.saturating_add(3 * self.smss).min(MAX_CWND);
+            }
+            RecoveryKind::Sack => {
+                let recover_fs = flight.max(1);
+                self.phase = Phase::PrrRecovery {
+                    recover_fs,
+                    prr_delivered: 0,
+                    prr_out: 0,
+                };
+            }
+        }
+    }
+
+    fn after_loss(&mut self, flight: u32) -> u32 {
+        match &mut self.algorithm {
+            Algorithm::NewReno(reno) => reno.after_loss(flight, self.smss),
+        }
+    }
+
+    /// An acknowledgement during SACK recovery, also the one that began it. `delivered`: bytes
+    /// newly acknowledged plus newly SACKed; `pipe`: RFC 6675's estimate of the flight. Sets the
+    /// window so that `cwnd - pipe` is what may be sent now.
+    pub fn on_recovery_ack(&mut self, delivered: u32, pipe: u32) {
+        self.timed_out = false;
+        let (ssthresh, smss) = (self.ssthresh, self.smss);
+        let Phase::PrrRecovery {
+            recover_fs,
+            prr_delivered,
+            prr_out,
+        } = &mut self.phase
+        else {
+            return;
+        };
+        *prr_delivered = prr_delivered.saturating_add(delivered);
+        let mut sndcnt = if pipe > ssthresh {
+            // proportional rate reduction
+            let due = u64::from(*prr_delivered) * u64::from(ssthresh);
+            let due = due
+                .div_ceil(u64::from(*recover_fs))
+                .min(u64::from(u32::MAX)) as u32;
+            due.saturating_sub(*prr_out)
+        } else {
+            // slow start reduction bound
+            let limit = prr_delivered.saturating_sub(*prr_out).max(delivered);
+            (ssthresh - pipe).min(limit.saturating_add(smss))
+        };
+        if *prr_out == 0 {
+            sndcnt = sndcnt.max(smss); // the fast retransmission itself is never held back
+        }
+        self.cwnd = pipe.saturating_add(sndcnt).min(MAX_CWND);
+    }
+
+    /// `bytes` were sent or retransmitted during SACK recovery.
+    pub fn on_recovery_send(&mut self, bytes: u32) {
+        if let Phase::PrrRecovery { prr_out, .. } = &mut self.phase {
+            *prr_out = prr_out.saturating_add(bytes);
+        }
+    }
+
+    /// A further duplicate acknowledgement during NewReno recovery: a segment left the network.
+    pub fn on_duplicate_ack(&mut self) {
+        if self.phase == Phase::NewRenoRecovery {
+            self.cwnd = self.cwnd.saturating_add(self.smss).min(MAX_CWND);
+        }
+    }
+
+    /// A partial acknowledgement during NewReno recovery (RFC 6582 section 3.2 step 3).
+    pub fn on_partial_ack(&mut self, newly_acked: u32) {
+        self.timed_out = false;
+        if self.phase == Phase::NewRenoRecovery {
+            let deflated = self.cwnd.saturating_sub(newly_acked);
+            let back = if newly_acked >= self.smss {
+                self.smss
+            } else {
+                0
+            };
+            self.cwnd = deflated.saturating_add(back).max(self.smss);
+        }
+    }
+
+    /// Everything up to the recovery point is acknowledged; `flight` bytes are still outstanding.
+    pub fn exit_recovery(&mut self, flight: u32) {
+        match self.phase {
+            Phase::Open => return,
+            Phase::PrrRecovery { .. } => self.cwnd = self.ssthresh,
+            // RFC 6582 section 3.2 step 3, full acknowledgement, choice (1): no burst
+            Phase::NewRenoRecovery => {
+                let bound = flight.max(self.smss).saturating_add(self.smss);
+                self.cwnd = self.ssthresh.min(bound);
+            }
+        }
+        self.cwnd = self.cwnd.clamp(self.smss, MAX_CWND);
+        self.phase = Phase::Open;
+        self.timed_out = false;
+    }
+
+    /// The retransmission timer expired while `flight` bytes were outstanding.
+    pub fn on_rto(&mut self, flight: u32) {
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+        //# On the other hand, when a TCP sender detects segment loss using the
+        //# retransmission timer and the given segment has already been
+        //# retransmitted by way of the retransmission timer at least once, the
+        //# value of ssthresh is held constant.
+        if !self.timed_out {
+            self.prior = Some((self.cwnd, self.ssthresh));
+            self.ssthresh = self.after_loss(flight);
+        }
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+        //# Furthermore, upon a timeout (as specified in [RFC2988]) cwnd MUST be
+        //# set to no more than the loss window, LW, which equals 1 full-sized
+        //# segment (regardless of the value of IW).
+        self.cwnd = self.smss;
+        self.phase = Phase::Open;
+        self.timed_out = true;
+        self.slow_start_after_rto = true;
+    }
+
+    /// The last reduction was a mistake (time stamps or D-SACK prove that nothing was lost).
+    pub fn undo(&mut self) {
+        if let Some((cwnd, ssthresh)) = self.prior.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+            self.phase = Phase::Open;
+            self.timed_out = false;
+            self.slow_start_after_rto = false;
+        }
+    }
+
+    /// Data is about to be sent after `idle` without any, with nothing in flight.
+    pub fn on_idle(&mut self, idle: Duration, rto: Duration) {
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.1
+        //# Therefore, a TCP SHOULD set cwnd to no more than RW before beginning
+        //# transmission if the TCP has not sent data in an interval exceeding
+        //# the retransmission timeout.
+        if idle > rto && !self.in_recovery() {
+            self.cwnd = self.cwnd.min(initial_window(self.smss));
+        }
+    }
+}
+
+impl NewReno {
+    /// Congestion avoidance with appropriate byte counting (RFC 3465 section 2.1).
+    fn avoid(&mut self, cwnd: u32, smss: u32, newly_acked: u32) -> u32 {
+        self.bytes_acked = self.bytes_acked.saturating_add(newly_acked);
+        if self.bytes_acked < cwnd {
+            return cwnd;
+        }
+        // at most one segment per window acknowledged, even if an ACK covers several windows
+        self.bytes_acked = (self.bytes_acked - cwnd).min(cwnd);
+        cwnd.saturating_add(smss).min(MAX_CWND)
+    }
+
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+    //# When a TCP sender detects segment loss using the retransmission timer
+    //# and the given segment has not yet been resent by way of the
+    //# retransmission timer, the value of ssthresh MUST be set to no more
+    //# than the value given in equation (4):
+    // ssthresh = max (FlightSize / 2, 2*SMSS)   (4)
+    fn after_loss(&mut self, flight: u32, smss: u32) -> u32 {
+        self.bytes_acked = 0;
+        (flight / 2).max(smss.saturating_mul(2)).min(MAX_CWND)
+    }
+}
+
+/// RFC 6928 section 2: `min (10*MSS, max (2*MSS, 14600))`.
+#[must_use]
+pub fn initial_window(smss: u32) -> u32 {
+    smss.saturating_mul(10)
+        .min(smss.saturating_mul(2).max(14_600))
+        .min(MAX_CWND)
+}

@@ -1,0 +1,25 @@
+//! TCP (RFC 9293 and the documents around it).
+//!
+//! Leaf modules: pure, each understandable alone. None of them sends, receives or reads a clock.
+//!
+//! | file | job |
+//! |---|---|
+//! | `seq.rs` | sequence numbers modulo 2^32 |
+//! | `rtt.rs` | round-trip time and retransmission time-out |
+//! | `congestion.rs` | congestion window: slow start, avoidance, recovery, idle restart |
+//! | `sack.rs` | the sender's scoreboard of selectively acknowledged ranges |
+//! | `sack_blocks.rs` | the receiver's choice of blocks to report |
+//! | `assembler.rs` | out-of-order pieces waiting for the hole before them |
+//! | `window.rs` | window scaling, silly-window avoidance, Nagle, zero-window probes |
+//! | `autotune.rs` | growth of the receive buffer with the speed of the flow |
+//! | `isn.rs` | initial sequence numbers, time stamp offsets, ephemeral ports |
+
+pub mod assembler;
+pub mod autotune;
+pub mod congestion;
+pub mod isn;
+pub mod rtt;
+pub mod sack;
+pub mod sack_blocks;
+pub mod seq;
+pub mod window;
