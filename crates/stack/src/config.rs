@@ -1,0 +1,101 @@
+//! Everything that can be set, with its default, unit and cost.
+
+use core::time::Duration;
+
+/// Settings of a host's stack.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// 128 secret random bits: sequence numbers, ports and table hashes are keyed with them. Draw
+    /// them from the operating system, never from a clock.
+    pub secret: [u8; 16],
+    /// Seed for choices that need not be secret.
+    pub seed: u64,
+    /// Most frames taken from a link in one poll: bounds the work before timers get their turn.
+    pub receive_budget: usize,
+    /// TCP.
+    pub tcp: TcpConfig,
+    /// UDP.
+    pub udp: UdpConfig,
+}
+
+impl Config {
+    /// Defaults, with the host's secret and seed.
+    pub fn new(secret: [u8; 16], seed: u64) -> Self {
+        Config {
+            secret,
+            seed,
+            receive_budget: 64,
+            tcp: TcpConfig::default(),
+            udp: UdpConfig::default(),
+        }
+    }
+}
+
+/// Settings of TCP. Sizes in bytes.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Send buffer of a new connection: how much may be written and not yet acknowledged.
+    pub send_buffer: u32,
+    /// Receive buffer of a new connection; grows with the flow up to `receive_buffer_max`.
+    pub receive_buffer: u32,
+    /// Limit of the growth. Also decides the window scale, for a connection's whole life.
+    pub receive_buffer_max: u32,
+    /// How long an acknowledgement may wait for company. RFC 9293: below 500 ms.
+    pub delayed_ack: Duration,
+    /// How long a connection stays in TIME-WAIT (2 MSL).
+    pub time_wait: Duration,
+    /// How long an orphan waits for the peer's FIN in FIN-WAIT-2.
+    pub fin_wait_2: Duration,
+    /// Retransmissions of a SYN before giving up.
+    pub syn_retries: u8,
+    /// Retransmissions of a SYN-ACK before giving up.
+    pub syn_ack_retries: u8,
+    /// Retransmissions of data (R2) before giving up.
+    pub data_retries: u8,
+    /// Connections in all, beyond which no more are made.
+    pub connections_max: usize,
+    /// Idle time before the first keep-alive probe, where keep-alive is on.
+    pub keep_alive_idle: Duration,
+    /// Time between keep-alive probes.
+    pub keep_alive_interval: Duration,
+    /// Unanswered probes after which the connection is given up.
+    pub keep_alive_probes: u8,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        TcpConfig {
+            send_buffer: 1 << 20,
+            receive_buffer: 256 << 10,
+            receive_buffer_max: 16 << 20,
+            delayed_ack: Duration::from_millis(40),
+            time_wait: Duration::from_secs(60),
+            fin_wait_2: Duration::from_secs(60),
+            syn_retries: 6,
+            syn_ack_retries: 5,
+            data_retries: 15,
+            connections_max: 65_536,
+            keep_alive_idle: Duration::from_secs(7200),
+            keep_alive_interval: Duration::from_secs(75),
+            keep_alive_probes: 9,
+        }
+    }
+}
+
+/// Settings of UDP. Sizes in bytes.
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// Datagrams waiting to be read, per socket.
+    pub receive_buffer: u32,
+    /// Datagrams sent and not yet taken by the link (or, on a channel, by the peer), per socket.
+    pub send_buffer: u32,
+}
+
+impl Default for UdpConfig {
+    fn default() -> Self {
+        UdpConfig {
+            receive_buffer: 4 << 20,
+            send_buffer: 2 << 20,
+        }
+    }
+}

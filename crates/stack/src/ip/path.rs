@@ -1,0 +1,59 @@
+//! A destination with everything cached to reach it.
+
+use core::net::Ipv4Addr;
+
+use crate::link::LinkId;
+
+/// Largest link header we prepend.
+const LINK_HEADER_MAX: usize = 14;
+
+/// A link header ready to be copied in front of an IP header; empty on links without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkHeader {
+    bytes: [u8; LINK_HEADER_MAX],
+    len: u8,
+}
+
+impl LinkHeader {
+    /// No header: bare IP.
+    pub const NONE: LinkHeader = LinkHeader {
+        bytes: [0; LINK_HEADER_MAX],
+        len: 0,
+    };
+
+    /// An Ethernet header.
+    pub const fn ethernet(bytes: [u8; LINK_HEADER_MAX]) -> Self {
+        LinkHeader {
+            bytes,
+            len: LINK_HEADER_MAX as u8,
+        }
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
+/// How to reach one destination. Connections keep one and renew it when told that it is stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The link packets leave by.
+    pub link: LinkId,
+    /// Our address on it.
+    pub source: Ipv4Addr,
+    /// The destination.
+    pub destination: Ipv4Addr,
+    /// The neighbour they are handed to: the destination or a gateway.
+    pub next_hop: Ipv4Addr,
+    /// Largest IP packet in bytes: the link's MTU, or less by path MTU discovery.
+    pub mtu: u32,
+    /// The link header to prepend, once [`crate::ip::Ip::resolve`] found it; `None` before, and
+    /// after a retransmission time-out threw it away.
+    pub header: Option<LinkHeader>,
+}
+
+/// No link leads there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoute;

@@ -1,0 +1,106 @@
+//! The links of a host: endpoints with addresses.
+
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use gannet_link::{Driver, Endpoint};
+
+/// One link of a host. Stays unique: a removed link's id is never given to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(u32);
+
+/// An address of ours on a link, with the length of its network prefix (0 to 32).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkAddress {
+    /// Our address.
+    pub address: Ipv4Addr,
+    /// Leading bits that are the network's.
+    pub prefix_len: u8,
+}
+
+/// What a host knows of a link that the driver does not.
+#[derive(Clone, Debug, Default)]
+pub struct LinkConfig {
+    /// Our addresses on it. Packets to other addresses are not ours.
+    pub addresses: Vec<LinkAddress>,
+    /// The one host at the other end, when the link is a channel: only packets from it are taken,
+    /// and packets to it go this way.
+    pub peer: Option<Ipv4Addr>,
+}
+
+/// An endpoint with its addresses.
+pub struct Link<D> {
+    /// Memory, rings and driver.
+    pub endpoint: Endpoint<D>,
+    /// Addresses.
+    pub config: LinkConfig,
+}
+
+/// All links, by id. Few: found by walking a short list whose last hit is tried first.
+pub struct Links<D> {
+    list: Vec<(LinkId, Link<D>)>,
+    next: u32,
+}
+
+impl<D: Driver> Links<D> {
+    /// None yet.
+    pub const fn new() -> Self {
+        Links {
+            list: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Adds a link.
+    pub fn add(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
+        let id = LinkId(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.list.push((id, Link { endpoint, config }));
+        id
+    }
+
+    /// Removes a link.
+    pub fn remove(&mut self, id: LinkId) -> Option<Link<D>> {
+        let at = self.list.iter().position(|(i, _)| *i == id)?;
+        Some(self.list.remove(at).1)
+    }
+
+    /// The link `id`.
+    #[inline]
+    pub fn get(&self, id: LinkId) -> Option<&Link<D>> {
+        self.list.iter().find(|(i, _)| *i == id).map(|(_, l)| l)
+    }
+
+    /// The link `id`.
+    #[inline]
+    pub fn get_mut(&mut self, id: LinkId) -> Option<&mut Link<D>> {
+        self.list.iter_mut().find(|(i, _)| *i == id).map(|(_, l)| l)
+    }
+
+    /// Number of links.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The link at position `index` of the list, with its id.
+    #[inline]
+    pub fn at_mut(&mut self, index: usize) -> Option<(LinkId, &mut Link<D>)> {
+        self.list.get_mut(index).map(|(id, link)| (*id, link))
+    }
+
+    /// Every link.
+    pub fn iter(&self) -> impl Iterator<Item = (LinkId, &Link<D>)> {
+        self.list.iter().map(|(id, link)| (*id, link))
+    }
+}
+
+impl<D: Driver> Default for Links<D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
