@@ -14,12 +14,21 @@
 //! | `autotune.rs` | growth of the receive buffer with the speed of the flow |
 //! | `isn.rs` | initial sequence numbers, time stamp offsets, ephemeral ports |
 
+pub mod api;
 pub mod assembler;
 pub mod autotune;
 pub mod congestion;
+pub mod error;
 pub mod isn;
 pub mod rtt;
 pub mod sack;
 pub mod sack_blocks;
 pub mod seq;
+pub mod socket;
 pub mod window;
+
+pub use api::{IcmpError, IcmpErrorKind, Tcp};
+pub use error::{ConnectError, ListenError, RecvError, SendError, TcpError};
+pub use socket::{
+    ListenerId, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpState, TcpStatus,
+};

@@ -1,0 +1,180 @@
+//! What callers hold and see of a connection: ids, options, information.
+
+use core::net::SocketAddrV4;
+use core::time::Duration;
+
+use gannet_link::{Range, View};
+
+use super::error::TcpError;
+use crate::link::LinkId;
+
+/// A connection. Carries a generation, so that an id outliving its connection names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TcpId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// A listening socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenerId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// A socket whose readiness may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TcpReady {
+    /// Data, space, a finished handshake, an error or the end.
+    Connection(TcpId),
+    /// A connection to accept.
+    Listener(ListenerId),
+}
+
+/// Which directions to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// No more reading: what arrives is acknowledged and thrown away.
+    Read,
+    /// No more writing: a FIN follows what is queued.
+    Write,
+    /// Both.
+    Both,
+}
+
+/// States of RFC 9293 section 3.3.2. LISTEN belongs to listeners, CLOSED to nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TcpState {
+    /// SYN sent.
+    SynSent,
+    /// SYN received and answered.
+    SynReceived,
+    /// Open.
+    Established,
+    /// We closed, our FIN is not acknowledged.
+    FinWait1,
+    /// We closed, our FIN is acknowledged.
+    FinWait2,
+    /// The peer closed.
+    CloseWait,
+    /// Both closed, our FIN is not acknowledged.
+    Closing,
+    /// The peer closed first, then we; our FIN is not acknowledged.
+    LastAck,
+    /// Closed; late packets are answered.
+    TimeWait,
+    /// Over.
+    Closed,
+}
+
+/// What can be done with a connection right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpStatus {
+    /// State of the protocol.
+    pub state: TcpState,
+    /// Reading gives bytes, the end, or an error at once.
+    pub readable: bool,
+    /// Writing takes bytes or gives an error at once.
+    pub writable: bool,
+    /// The peer will send no more and everything was read.
+    pub read_closed: bool,
+    /// Why the connection failed, if it did.
+    pub error: Option<TcpError>,
+}
+
+/// A setting of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpOption {
+    /// `true`: small segments never wait for acknowledgements (Nagle off).
+    NoDelay(bool),
+    /// Probes after this idle time; `None`: no keep-alive (the default, RFC 9293 MUST-25).
+    KeepAlive(Option<Duration>),
+    /// Give up when data stays unacknowledged for this long (RFC 9293 section 3.8.3's R2);
+    /// `None`: by number of retransmissions.
+    UserTimeout(Option<Duration>),
+    /// Send buffer in bytes.
+    SendBuffer(u32),
+    /// Receive buffer in bytes; switches its growth off.
+    ReceiveBuffer(u32),
+    /// What closing does with unsent data: `Some(0)` resets.
+    Linger(Option<Duration>),
+}
+
+/// What a connection knows about itself: U-Net's "the application sees the state of its queues".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpInfo {
+    /// State of the protocol.
+    pub state: TcpState,
+    /// Our end.
+    pub local: SocketAddrV4,
+    /// The peer's end.
+    pub remote: SocketAddrV4,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+    /// Its variation.
+    pub rtt_variation: Option<Duration>,
+    /// Smallest round trip seen.
+    pub rtt_min: Option<Duration>,
+    /// Retransmission time-out.
+    pub rto: Duration,
+    /// Largest payload of a TCP segment we send, bytes.
+    pub send_mss: u32,
+    /// Largest payload we accept, bytes.
+    pub receive_mss: u32,
+    /// Congestion window, bytes.
+    pub congestion_window: u32,
+    /// Slow-start threshold, bytes.
+    pub slow_start_threshold: u32,
+    /// Window the peer offers, bytes.
+    pub send_window: u32,
+    /// Window we offer, bytes.
+    pub receive_window: u32,
+    /// Sent and not acknowledged, bytes.
+    pub in_flight: u32,
+    /// Written and not sent, bytes.
+    pub unsent: u32,
+    /// Arrived and not read, bytes.
+    pub unread: u32,
+    /// Arrived out of order, bytes.
+    pub out_of_order: u32,
+    /// Send buffer, bytes.
+    pub send_buffer: u32,
+    /// Receive buffer, bytes.
+    pub receive_buffer: u32,
+    /// Payload bytes acknowledged by the peer.
+    pub bytes_acknowledged: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
+    /// TCP segments sent.
+    pub segments_sent: u64,
+    /// TCP segments received.
+    pub segments_received: u64,
+    /// TCP segments sent again.
+    pub retransmissions: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Times fast recovery was entered.
+    pub fast_recoveries: u64,
+    /// Window scale we apply, and the peer's; `None` when not negotiated.
+    pub window_scale: Option<(u8, u8)>,
+    /// Selective acknowledgements negotiated.
+    pub sack: bool,
+    /// Time stamps negotiated.
+    pub timestamps: bool,
+}
+
+/// Received bytes that stay where they are until released: see `Stack::tcp_recv_block`.
+pub struct ReceivedBlock {
+    /// Reads them, without any lock.
+    pub view: View,
+    /// What to give back.
+    pub(super) link: LinkId,
+    /// See `link`.
+    pub(super) range: Range,
+}
+
+impl core::fmt::Debug for ReceivedBlock {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "ReceivedBlock({:?})", self.range)
+    }
+}
