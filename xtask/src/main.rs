@@ -1,12 +1,14 @@
-//! Project tasks: `cargo xtask test | ci | tidy`.
+//! Project tasks: `cargo xtask test | ci | tidy | rfc`.
 //!
 //! * `test.rs` and `test/`: the one test command, a list of steps with a table at the end
 //! * `tidy.rs` and `tidy/`: rules about the source itself; their data is `xtask/structure.toml`
+//! * `rfc.rs` and `rfc/`: quotes of RFC sentences in the code, checked against `specs/`
 //! * `explain.rs`: an error in three lines: what, why, `try:`
 
 #![forbid(unsafe_code)]
 
 mod explain;
+mod rfc;
 mod test;
 mod tidy;
 
@@ -17,7 +19,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [--quick] [--fail-fast]   every test, a table of times, `N passed, N failed`
 cargo xtask ci [--fail-fast]               the same, and the steps that take longer
-cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source";
+cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source
+cargo xtask rfc [--missing] [--json]       RFC sentences quoted in the code against specs/
+cargo xtask rfc extract FILE [text=SECTIONS] [skip=SECTIONS]   a new specs/ file from an RFC's text";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         Some((&"test", options)) => test::run(&root, test::Extent::Usual, options),
         Some((&"ci", options)) => test::run(&root, test::Extent::Everything, options),
         Some((&"tidy", options)) => tidy::run(&root, options),
+        Some((&"rfc", options)) => rfc::run(&root, options),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -12,7 +12,7 @@ mod direction;
 mod layout;
 mod purity;
 mod size;
-mod source;
+pub(crate) mod source;
 mod structure;
 mod words;
 

@@ -70,6 +70,13 @@ pub(super) const ALL: &[Step] = &[
         job: Job::Inside(|root| crate::tidy::run(root, &[])),
     },
     Step {
+        name: "rfc",
+        why: "every quoted RFC sentence stands in specs/",
+        cost: Cost::Quick,
+        needs: &[],
+        job: Job::Inside(|root| crate::rfc::run(root, &[])),
+    },
+    Step {
         name: "workspace",
         why: "every test and every documentation example",
         cost: Cost::Quick,

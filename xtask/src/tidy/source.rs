@@ -14,10 +14,10 @@ use syn::spanned::Spanned;
 use syn::visit::Visit;
 
 /// One tracked file.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Relative to the repository, with `/`.
-    pub(super) path: String,
-    pub(super) text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
     /// The text with comments and the insides of strings blank; empty unless this is Rust.
     pub(super) code: String,
     /// The syntax tree, if this is Rust.
@@ -31,7 +31,7 @@ pub(super) struct Source {
 
 impl Source {
     /// A file from its path and text.
-    pub(super) fn new(path: &str, text: String) -> Self {
+    pub(crate) fn new(path: &str, text: String) -> Self {
         let mut source = Self {
             path: path.to_owned(),
             code: String::new(),
@@ -55,7 +55,7 @@ impl Source {
     }
 
     /// Whether a line (from 1) is compiled for tests only.
-    pub(super) fn line_is_test(&self, line: usize) -> bool {
+    pub(crate) fn line_is_test(&self, line: usize) -> bool {
         self.is_test || self.test_lines.iter().any(|lines| lines.contains(&line))
     }
 
@@ -101,7 +101,7 @@ pub(super) fn lines_of(span: Span) -> RangeInclusive<usize> {
 }
 
 /// Every file that git tracks or would track, without those that are not text.
-pub(super) fn tracked_files(root: &Path) -> Result<Vec<Source>, Explained> {
+pub(crate) fn tracked_files(root: &Path) -> Result<Vec<Source>, Explained> {
     let failed = |why: String| {
         Explained::new(
             "the list of tracked files is not to be had",
