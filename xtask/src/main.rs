@@ -21,7 +21,7 @@ cargo xtask test [--quick] [--fail-fast]   every test, a table of times, `N pass
 cargo xtask ci [--fail-fast]               the same, and the steps that take longer
 cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source
 cargo xtask rfc [--missing] [--json]       RFC sentences quoted in the code against specs/
-cargo xtask rfc extract FILE [text=SECTIONS] [skip=SECTIONS]   a new specs/ file from an RFC's text";
+cargo xtask rfc extract FILE [text=..] [skip=..]   a new file of specs/ from an RFC";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

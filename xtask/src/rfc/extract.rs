@@ -4,11 +4,11 @@
 //! cargo xtask rfc extract rfc9293.txt text=3.10 skip=A,B > specs/rfc9293.toml
 //! ```
 //!
-//! What is kept: sentences with MUST, SHOULD, MAY and their like; in small letters too, as MUST and
-//! so on where the RFC is older than RFC 2119, as plain text elsewhere. `text=` keeps every sentence
-//! of some sections, for algorithms that are told as steps. `skip=` leaves sections out. Page
-//! breaks, tables, drawings, contents and references are never kept. Read the result before it is
-//! committed: an RFC is written for people.
+//! What is kept: sentences with MUST, SHOULD, MAY and their like; in small letters too, as MUST
+//! and so on where the RFC is older than RFC 2119, as plain text elsewhere. `text=` keeps every
+//! sentence of some sections, for algorithms that are told as steps. `skip=` leaves sections out.
+//! Page breaks, tables, drawings, contents and references are never kept. Read the result before
+//! it is committed: an RFC is written for people.
 
 use super::spec::{Level, labels, sentences};
 use crate::explain::Explained;
