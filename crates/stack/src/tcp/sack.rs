@@ -123,7 +123,7 @@ impl Scoreboard {
 
     /// Forgets what was SACKed and every mark of recovery.
     pub fn clear(&mut self) {
-        //= https://www.rfc-editor.org/rfc/rfc2018#section-8
+        //= https://www.rfc-editor.org/rfc/rfc2018#section-5
         //# After a retransmit timeout the data sender SHOULD turn off all of the
         //# SACKed bits, since the timeout might indicate that the data receiver
         //# has reneged.
@@ -324,7 +324,9 @@ impl Scoreboard {
     }
 
     //= https://www.rfc-editor.org/rfc/rfc6675#section-4
-    //# This rule is a last resort
+    //# If the conditions for (1), (2), and (3) fail, but there exists
+    //# outstanding unSACKed data, we provide the opportunity for a single
+    //# "rescue" retransmission per entry into loss recovery.
     /// Rule 4: at most one segment with the highest outstanding un-SACKed octet per recovery.
     fn rescue(&self, una: SeqNum, nxt: SeqNum, smss: u32) -> Option<NextSeg> {
         if self.high_rxt.is_none() || self.rescue_rxt.is_some_and(|r| una.before_eq(r)) {
