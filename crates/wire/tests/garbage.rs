@@ -103,7 +103,7 @@ fn good_frames_spoiled() {
             let at = 12 + numbers.next() as usize % (frame.len() - 12);
             frame[at] = numbers.next() as u8;
         }
-        if numbers.next() % 3 == 0 {
+        if numbers.next().is_multiple_of(3) {
             frame.truncate(numbers.next() as usize % 98);
         }
         for start in [0, 14, 34, 38, 46] {

@@ -73,8 +73,7 @@ fn ipv4_header() -> impl Strategy<Value = ipv4::Header> {
 fn icmp_message() -> impl Strategy<Value = Message> {
     let pair = (any::<u16>(), any::<u16>());
     prop_oneof![
-        pair.clone()
-            .prop_map(|(ident, seq)| Message::EchoRequest { ident, seq }),
+        pair.prop_map(|(ident, seq)| Message::EchoRequest { ident, seq }),
         pair.prop_map(|(ident, seq)| Message::EchoReply { ident, seq }),
         any::<u16>().prop_map(|next_hop_mtu| Message::DestinationUnreachable {
             code: Unreachable::FRAGMENTATION_NEEDED,
