@@ -9,7 +9,10 @@ fuzz_target!(|data: &[u8]| {
     if let Ok((message, len)) = Message::parse_unverified(data) {
         let payload = &data[len..];
         let mut out = data.to_vec();
-        assert_eq!(message.emit(checksum::sum(payload), &mut out), Some(HEADER_LEN));
+        assert_eq!(
+            message.emit(checksum::sum(payload), &mut out),
+            Some(HEADER_LEN)
+        );
         assert_eq!(Message::parse(&out), Ok((message, HEADER_LEN)));
         if let Ok(quoted) = Quoted::parse(payload) {
             assert_eq!(quoted.tcp_seq().is_some(), quoted.ip.protocol.0 == 6);

@@ -11,11 +11,16 @@ fuzz_target!(|data: &[u8]| {
     if checked.is_ok() {
         assert_eq!(checked, unchecked);
     }
-    let Ok((header, header_len)) = unchecked else { return };
+    let Ok((header, header_len)) = unchecked else {
+        return;
+    };
     assert!((20..=60).contains(&header_len) && header_len % 4 == 0);
     assert!(header_len + header.payload_len(header_len) <= data.len());
 
-    let plain = Header { options: OptionReport::default(), ..header };
+    let plain = Header {
+        options: OptionReport::default(),
+        ..header
+    };
     let mut out = [0; 65_536];
     assert_eq!(plain.emit(&mut out), Some(HEADER_LEN));
     let room = usize::from(header.total_len);

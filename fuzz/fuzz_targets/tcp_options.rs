@@ -24,12 +24,18 @@ fn check(bytes: &[u8]) {
         assert_eq!(options, Options::timestamps(pair.0, pair.1));
     }
     let mut out = [0; MAX_OPTIONS_LEN];
-    let len = options.emit(&mut out).expect("options always fit in 40 bytes");
+    let len = options
+        .emit(&mut out)
+        .expect("options always fit in 40 bytes");
     assert_eq!((len, len % 4), (options.encoded_len(), 0));
     let again = Options::parse(&out[..len]);
     // Only SACK blocks may have been left out, from the end.
     assert!(options.sack.as_slice().starts_with(again.sack.as_slice()));
-    let without_sack = |o: Options| Options { sack: SackBlocks::NONE, malformed: false, ..o };
+    let without_sack = |o: Options| Options {
+        sack: SackBlocks::NONE,
+        malformed: false,
+        ..o
+    };
     assert_eq!(without_sack(again), without_sack(options));
     assert!(!again.malformed);
 }

@@ -13,7 +13,9 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(out, data[..len]);
         assert_eq!(header.sum().fold(), checksum::sum(&data[..len]).fold());
     }
-    let Some((cut, bytes)) = data.split_first() else { return };
+    let Some((cut, bytes)) = data.split_first() else {
+        return;
+    };
     let (left, right) = bytes.split_at(usize::from(*cut).min(bytes.len()));
     let odd = left.len() % 2 == 1;
     let mut copy = vec![0; right.len()];
