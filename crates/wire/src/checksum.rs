@@ -1,6 +1,7 @@
 //! The Internet checksum (RFC 1071): the one's-complement sum of 16-bit words.
 //!
-//! Why it can be fast: one's-complement addition is associative, commutative, and indifferent to byte
+//! Why it can be fast: one's-complement addition is associative, commutative, and indifferent to
+//! byte
 //! order, and 32-bit words added in 64-bit lanes give a sum that folds to the same 16 bits. So:
 //!
 //! ```text
@@ -99,7 +100,8 @@ pub fn sum(bytes: &[u8]) -> Sum {
     total
 }
 
-/// Copies `src` to the start of `dst` and sums it while it is in the nearest cache. Copies (and sums)
+/// Copies `src` to the start of `dst` and sums it while it is in the nearest cache. Copies (and
+/// sums)
 /// the shorter of the two lengths. The sum is that of the bytes stored, whatever `src` does.
 pub fn copy_and_sum(src: &[u8], dst: &mut [u8]) -> Sum {
     let len = src.len().min(dst.len());

@@ -165,7 +165,8 @@ proptest! {
             .write(&mut bytes, &payload)
             .unwrap();
         let (ip, segment) = open(&bytes);
-        prop_assert_eq!((ip.src, ip.dst, ip.ttl, ip.protocol), (ends.0, ends.1, ttl, IpProtocol::TCP));
+        prop_assert_eq!((ip.src, ip.dst), ends);
+        prop_assert_eq!((ip.ttl, ip.protocol), (ttl, IpProtocol::TCP));
         prop_assert_eq!(verify(&ip, segment), 0);
         let (got, len) = tcp::Header::parse(segment).unwrap();
         prop_assert_eq!(got, tcp::Header { checksum: got.checksum, ..header });
@@ -194,7 +195,8 @@ proptest! {
         let net = packet.net.unwrap();
         let (their_ip, _) = net.ipv4_ref().unwrap();
         prop_assert_eq!(their_ip.header_checksum, their_ip.calc_header_checksum());
-        prop_assert_eq!((their_ip.source, their_ip.destination), (ends.0.octets(), ends.1.octets()));
+        prop_assert_eq!(their_ip.source, ends.0.octets());
+        prop_assert_eq!(their_ip.destination, ends.1.octets());
         prop_assert!(their_ip.dont_fragment && their_ip.time_to_live == ttl);
         let got = packet.transport.unwrap().tcp().unwrap();
         prop_assert_eq!(got.checksum, got.calc_checksum_ipv4(their_ip, &payload).unwrap());
@@ -262,6 +264,9 @@ proptest! {
         message.emit(checksum::sum(&payload), &mut ours).unwrap();
         prop_assert_eq!(&ours[..], &theirs[..8]);
         let (read, _) = etherparse::Icmpv4Header::from_slice(theirs).unwrap();
-        prop_assert!(matches!(read.icmp_type, Icmpv4Type::EchoRequest(e) if e.id == ident && e.seq == seq));
+        let Icmpv4Type::EchoRequest(echo) = read.icmp_type else {
+            return Err(TestCaseError::fail("not an echo request"));
+        };
+        prop_assert_eq!((echo.id, echo.seq), (ident, seq));
     }
 }
