@@ -1,0 +1,196 @@
+//! The marks to reach: floors, not goals. One list; each mark finds its figure in a comparison.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::json::{Document, Row};
+use crate::role::Workload;
+use crate::run::plan::{Direction, Link};
+
+/// A mark and what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// What is measured, and in what.
+    pub what: &'static str,
+    /// The figure; `None` when it was not measured.
+    pub figure: Option<f64>,
+    /// The mark.
+    pub mark: f64,
+    /// Whether the figure must be at least the mark, or at most.
+    pub bound: Bound,
+}
+
+/// Which side of the mark is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Larger is better.
+    AtLeast,
+    /// Smaller is better.
+    AtMost,
+}
+
+impl Mark {
+    /// Whether it is reached; what was not measured is not.
+    pub fn is_reached(&self) -> bool {
+        self.figure.is_some_and(|figure| match self.bound {
+            Bound::AtLeast => figure >= self.mark,
+            Bound::AtMost => figure <= self.mark,
+        })
+    }
+}
+
+const KIB: usize = 1024;
+
+/// All marks with their figures from this comparison.
+pub fn marks(document: &Document) -> Vec<Mark> {
+    let row = |link, workload, size, direction| {
+        document.results.iter().find(move |row| {
+            (row.link, row.workload, row.size_bytes, row.direction)
+                == (link, workload, size, direction)
+        })
+    };
+    let stream = |size| row(Link::Channel, Workload::TcpStream, size, None);
+    let veth = |direction| row(Link::Veth, Workload::TcpStream, 64 * KIB, Some(direction));
+    let round_trip = row(Link::Channel, Workload::TcpRoundTrip, 1, None);
+    let datagrams = row(Link::Channel, Workload::UdpStream, 128, None);
+    let library = row(Link::InProcess, Workload::TcpStream, 64 * KIB, None);
+    vec![
+        at_least(
+            "TCP stream 16 KiB, channel: times the kernel",
+            ratio(stream(16 * KIB)),
+            5.0,
+        ),
+        at_least(
+            "TCP stream 128 KiB, channel: times the kernel",
+            ratio(stream(128 * KIB)),
+            2.5,
+        ),
+        at_least(
+            "TCP stream 1 MiB, channel: times the kernel",
+            ratio(stream(KIB * KIB)),
+            2.0,
+        ),
+        at_least(
+            "TCP stream 64 KiB, channel: share of the raw ring",
+            share(stream(64 * KIB)),
+            0.5,
+        ),
+        at_least(
+            "TCP round trip 1 B, channel: times faster than blocking",
+            ratio(round_trip),
+            60.0,
+        ),
+        at_most(
+            "TCP round trip 1 B, channel: cache-line round trips",
+            share(round_trip).map(|share| 1.0 / share),
+            12.0,
+        ),
+        at_least(
+            "TCP stream, veth, to the kernel: times kernel to kernel",
+            ratio(veth(Direction::ToKernel)),
+            0.8,
+        ),
+        at_least(
+            "TCP stream, veth, from the kernel: times kernel to kernel",
+            ratio(veth(Direction::FromKernel)),
+            0.8,
+        ),
+        at_least(
+            "TCP stream 64 KiB, one process, one core: times smoltcp",
+            ratio(library),
+            3.0,
+        ),
+        at_least(
+            "UDP 128 B, channel: times the kernel's delivered rate",
+            ratio(datagrams),
+            30.0,
+        ),
+        at_most("UDP 128 B, channel: datagrams lost", lost(datagrams), 0.0),
+    ]
+}
+
+fn at_least(what: &'static str, figure: Option<f64>, mark: f64) -> Mark {
+    Mark {
+        what,
+        figure,
+        mark,
+        bound: Bound::AtLeast,
+    }
+}
+
+fn at_most(what: &'static str, figure: Option<f64>, mark: f64) -> Mark {
+    Mark {
+        what,
+        figure,
+        mark,
+        bound: Bound::AtMost,
+    }
+}
+
+fn ratio(row: Option<&Row>) -> Option<f64> {
+    row?.ratio.map(|ratio| ratio.median)
+}
+
+fn share(row: Option<&Row>) -> Option<f64> {
+    row?.limit_share
+}
+
+fn lost(row: Option<&Row>) -> Option<f64> {
+    row?.gannet.as_ref()?.lost.map(|lost| lost as f64)
+}
+
+/// The marks as a table.
+pub fn render(marks: &[Mark]) -> String {
+    let mut out = String::new();
+    let width = marks
+        .iter()
+        .map(|mark| mark.what.chars().count())
+        .max()
+        .unwrap_or(0);
+    let _ = writeln!(out, "{:width$}  {:>12}  {:>10}", "mark", "measured", "mark");
+    for mark in marks {
+        let figure = mark
+            .figure
+            .map_or("not measured".to_owned(), |f| format!("{f:.2}"));
+        let sign = if mark.bound == Bound::AtLeast {
+            ">="
+        } else {
+            "<="
+        };
+        let reached = if mark.is_reached() {
+            "reached"
+        } else {
+            "missed"
+        };
+        let bound = format!("{sign} {}", mark.mark);
+        let _ = writeln!(
+            out,
+            "{:width$}  {figure:>12}  {bound:>10}  {reached}",
+            mark.what
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_measured_is_not_reached() {
+        let at = |figure, bound| {
+            Mark {
+                what: "x",
+                figure,
+                mark: 2.0,
+                bound,
+            }
+            .is_reached()
+        };
+        assert!(at(Some(2.0), Bound::AtLeast) && at(Some(2.0), Bound::AtMost));
+        assert!(!at(Some(1.9), Bound::AtLeast) && !at(Some(2.1), Bound::AtMost));
+        assert!(!at(None, Bound::AtLeast) && !at(None, Bound::AtMost));
+    }
+}

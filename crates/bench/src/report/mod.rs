@@ -1,0 +1,9 @@
+//! What a comparison says.
+//!
+//! * [`json`] is `gannet/compare/1`
+//! * [`table`]: the same for people
+//! * [`marks`]: the marks to reach, and whether they are
+
+pub mod json;
+pub mod marks;
+pub mod table;

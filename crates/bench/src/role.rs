@@ -1,0 +1,255 @@
+//! What a worker is told (one JSON line on its standard input) and what it answers (JSON lines on its output).
+//!
+//! ```text
+//! parent                         worker
+//!   role  ----------------------->
+//!         <-----------------------  listening (a server: the port the others connect to)
+//!         <-----------------------  ready
+//!   go    ----------------------->  (both workers of a run get it together)
+//!         <-----------------------  report, or failed
+//!   end of input: the worker ends at once
+//! ```
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Problem;
+
+/// A worker's whole instruction.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Role {
+    /// The process that must stay alive; the worker dies with it.
+    pub parent: u32,
+    /// The core to run on.
+    pub cpu: Option<usize>,
+    /// The process whose network namespace to enter before anything else.
+    pub namespace: Option<u32>,
+    /// After so many seconds the worker ends itself, whatever it is doing.
+    pub deadline: f64,
+    /// What to do.
+    pub job: Job,
+}
+
+/// What a worker does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Job {
+    /// One side of a conversation over sockets.
+    Traffic(Traffic),
+    /// One side of a limit measured over shared memory.
+    Limit(LimitJob),
+    /// Both ends of a conversation in this process.
+    InProcess(InProcessJob),
+    /// Makes a network namespace and keeps it alive: it goes when this process goes, however that happens.
+    HoldNamespace,
+    /// Runs these programs with their arguments, in order, and ends.
+    Commands(Vec<Vec<String>>),
+}
+
+/// Which of the two workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Connects and sends first.
+    Client,
+    /// Listens and answers or receives.
+    Server,
+}
+
+/// Which sockets, and how they are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeerKind {
+    /// Kernel sockets: blocking, one datagram a call.
+    Kernel,
+    /// Kernel sockets, non-blocking, tried again until they answer.
+    KernelBusy,
+    /// Kernel sockets, blocking, datagrams in batches (`sendmmsg`, `recvmmsg`).
+    KernelBatch,
+}
+
+/// The four conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workload {
+    /// One way, as fast as it goes.
+    TcpStream,
+    /// One request, one answer of the same size, then the next.
+    TcpRoundTrip,
+    /// Datagrams one way, as fast as they are taken; counted where they arrive.
+    UdpStream,
+    /// One datagram, one answer of the same size.
+    UdpRoundTrip,
+}
+
+impl Workload {
+    /// The name in JSON and in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TcpStream => "tcp_stream",
+            Self::TcpRoundTrip => "tcp_round_trip",
+            Self::UdpStream => "udp_stream",
+            Self::UdpRoundTrip => "udp_round_trip",
+        }
+    }
+
+    /// Whether a time is measured (smaller is better), not a rate.
+    pub fn is_round_trip(self) -> bool {
+        matches!(self, Self::TcpRoundTrip | Self::UdpRoundTrip)
+    }
+}
+
+/// One side of a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Which sockets.
+    pub peer: PeerKind,
+    /// Which conversation.
+    pub workload: Workload,
+    /// Which side of it.
+    pub side: Side,
+    /// This side's address.
+    pub local: IpAddr,
+    /// A client's destination.
+    pub remote: Option<SocketAddr>,
+    /// How much and how long.
+    pub load: Load,
+}
+
+/// How much and how long. The same for both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Bytes in one write, request or datagram.
+    pub size: usize,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Seconds run before anything is measured.
+    pub warm_up: f64,
+    /// Whether every byte is generated from its position and checked.
+    pub verify: bool,
+}
+
+/// One side of a limit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LimitJob {
+    /// Which limit.
+    pub limit: Limit,
+    /// The client sends, the server receives.
+    pub side: Side,
+    /// The shared memory, as a path both processes can open.
+    pub memory: PathBuf,
+    /// How much and how long.
+    pub load: Load,
+}
+
+/// What the machine itself can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// One cache line to the other core and back.
+    CacheLine,
+    /// Copy into shared memory on one core, copy out on the other.
+    RawRing,
+}
+
+/// Both ends in one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InProcessJob {
+    /// Which library.
+    pub library: Library,
+    /// How much and how long.
+    pub load: Load,
+}
+
+/// A TCP/IP stack that is a library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Library {
+    /// smoltcp over a device that carries 65,535-byte packets.
+    Smoltcp,
+    /// smoltcp over a device that carries 1,500-byte packets.
+    SmoltcpSmallPackets,
+}
+
+/// What a worker says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A server waits here.
+    Listening(SocketAddr),
+    /// Everything is set up; waiting for `go`.
+    Ready,
+    /// Done.
+    Report(Report),
+    /// Could not be done.
+    Failed(Problem),
+}
+
+/// What one side measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Bytes moved in the measured seconds, as this side saw them.
+    pub bytes: u64,
+    /// Writes, round trips or datagrams in the measured seconds.
+    pub operations: u64,
+    /// The measured seconds.
+    pub seconds: f64,
+    /// CPU seconds of all threads of the worker from `go` on, polling and warm-up included.
+    pub cpu_seconds: f64,
+    /// Bytes moved in those CPU seconds.
+    pub all_bytes: u64,
+    /// Operations done in those CPU seconds.
+    pub all_operations: u64,
+    /// Round-trip times, where they are measured.
+    pub times: Option<Percentiles>,
+    /// The hash of all bytes, in verifying runs over a stream.
+    pub hash: Option<u64>,
+    /// Bytes compared with the pattern, one by one.
+    pub verified_bytes: u64,
+}
+
+/// Round-trip times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Half of the round trips took at most this.
+    pub p50: f64,
+    /// 99 of 100.
+    pub p99: f64,
+    /// 999 of 1,000.
+    pub p999: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_survives_the_pipe() {
+        let role = Role {
+            parent: 1,
+            cpu: Some(1),
+            namespace: None,
+            deadline: 2.0,
+            job: Job::Traffic(Traffic {
+                peer: PeerKind::KernelBusy,
+                workload: Workload::TcpRoundTrip,
+                side: Side::Client,
+                local: [127, 0, 0, 1].into(),
+                remote: Some(([127, 0, 0, 1], 80).into()),
+                load: Load {
+                    size: 1,
+                    seconds: 0.5,
+                    warm_up: 0.1,
+                    verify: true,
+                },
+            }),
+        };
+        let text = serde_json::to_string(&role).unwrap();
+        assert!(!text.contains('\n'), "one line");
+        let back: Role = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+        assert!(text.contains(r#""peer":"kernel_busy""#), "{text}");
+    }
+}

@@ -1,0 +1,312 @@
+//! The process that plays one [`Role`]. It lives no longer than its parent, its input, its job or its deadline.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Stdin, Write};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
+use rustix::thread::{CpuSet, LinkNameSpaceType};
+
+use crate::error::Problem;
+use crate::in_process;
+use crate::limits::{cache_line, ring, sys};
+use crate::peer::kernel::Kernel;
+use crate::peer::{DatagramPeer, StreamPeer};
+use crate::role::{Event, Job, Limit, LimitJob, PeerKind, Report, Role, Side, Traffic, Workload};
+use crate::workload::{tcp_round_trip, tcp_stream, udp_round_trip, udp_stream};
+
+/// Exit status of a worker that outlived its deadline.
+const LATE: i32 = 124;
+/// Exit status of a worker whose parent closed the pipe.
+const ABANDONED: i32 = 3;
+
+/// The whole life of a worker: role in, events out.
+pub fn main() -> ExitCode {
+    match play() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            let _ = say(&Event::Failed(problem));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play() -> Result<(), Problem> {
+    // Before anything else, so that there is no moment in which this process could be left behind.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| broken("tie a worker to its parent", error))?;
+    let mut input = BufReader::new(io::stdin());
+    let mut line = String::new();
+    input
+        .read_line(&mut line)
+        .map_err(|error| broken("read a worker's role", error))?;
+    let role: Role = serde_json::from_str(&line).map_err(|error| {
+        let hint = "use `gannet compare` or `gannet bench`, which start workers themselves";
+        Problem::new("this is not a role", error, hint)
+    })?;
+    let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+    if parent != i32::try_from(role.parent).ok() {
+        return Err(Problem::new(
+            "a worker lost its parent",
+            "it ended",
+            "run it again",
+        ));
+    }
+    let (sender, receiver) = sync_channel(1);
+    let until = Instant::now() + Duration::from_secs_f64(role.deadline.clamp(0.0, 86_400.0));
+    std::thread::spawn(move || listen_to_parent(input, &sender, until));
+    settle(&role)?;
+    match run(&role.job, &receiver)? {
+        Some(report) => say(&Event::Report(report)),
+        None => Ok(()),
+    }
+}
+
+/// Passes `go` on; ends the process when the parent goes away or the deadline passes.
+fn listen_to_parent(mut input: BufReader<Stdin>, go: &SyncSender<()>, until: Instant) {
+    loop {
+        if input.buffer().is_empty() && !readable(&input, until) {
+            std::process::exit(LATE);
+        }
+        let mut line = String::new();
+        match input.read_line(&mut line) {
+            Ok(count) if count > 0 => {
+                let _ = go.try_send(());
+            }
+            _ => std::process::exit(ABANDONED),
+        }
+    }
+}
+
+fn readable(input: &BufReader<Stdin>, until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok(timeout) = Timespec::try_from(left) else {
+            return false;
+        };
+        let mut descriptors = [PollFd::from_borrowed_fd(
+            input.get_ref().as_fd(),
+            PollFlags::IN,
+        )];
+        match rustix::event::poll(&mut descriptors, Some(&timeout)) {
+            Ok(0) => return false,
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(_) => return true,
+        }
+    }
+}
+
+/// Takes its place: the namespace first, then the core.
+fn settle(role: &Role) -> Result<(), Problem> {
+    if let Some(holder) = role.namespace {
+        File::open(format!("/proc/{holder}/ns/net"))
+            .and_then(|file| {
+                let kind = Some(LinkNameSpaceType::Network);
+                Ok(rustix::thread::move_into_link_name_space(
+                    file.as_fd(),
+                    kind,
+                )?)
+            })
+            .map_err(|error| broken("enter a network namespace", error))?;
+    }
+    if let Some(cpu) = role.cpu {
+        let mut set = CpuSet::new();
+        if cpu < CpuSet::MAX_CPU {
+            set.set(cpu);
+        }
+        rustix::thread::sched_setaffinity(None, &set)
+            .map_err(|error| broken(&format!("run on core {cpu}"), error))?;
+    }
+    Ok(())
+}
+
+fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
+    match job {
+        Job::Traffic(traffic) => {
+            let kernel = match traffic.peer {
+                PeerKind::Kernel => Kernel::default(),
+                PeerKind::KernelBusy => Kernel {
+                    busy: true,
+                    ..Kernel::default()
+                },
+                PeerKind::KernelBatch => Kernel {
+                    batch: true,
+                    ..Kernel::default()
+                },
+            };
+            talk(&kernel, traffic, go).map(Some)
+        }
+        Job::Limit(job) => measure_limit(job, go).map(Some),
+        Job::InProcess(job) => {
+            ready(go)?;
+            in_process::run(job).map(Some)
+        }
+        Job::HoldNamespace => {
+            sys::new_network_namespace()
+                .map_err(|error| broken("make a network namespace", error))?;
+            command(&[
+                "ip".into(),
+                "link".into(),
+                "set".into(),
+                "lo".into(),
+                "up".into(),
+            ])?;
+            ready(go)?;
+            Ok(None)
+        }
+        Job::Commands(commands) => {
+            commands.iter().try_for_each(|words| command(words))?;
+            ready(go)?;
+            Ok(None)
+        }
+    }
+}
+
+/// One side of a conversation over any stack.
+fn talk<P: StreamPeer + DatagramPeer>(
+    peer: &P,
+    traffic: &Traffic,
+    go: &Receiver<()>,
+) -> Result<Report, Problem> {
+    let what = format!("{} as {:?}", traffic.workload.name(), traffic.side).to_lowercase();
+    match traffic.workload {
+        Workload::TcpStream | Workload::TcpRoundTrip => talk_stream(peer, traffic, go, &what),
+        Workload::UdpStream | Workload::UdpRoundTrip => talk_datagrams(peer, traffic, go, &what),
+    }
+}
+
+fn talk_stream<P: StreamPeer>(
+    peer: &P,
+    traffic: &Traffic,
+    go: &Receiver<()>,
+    what: &str,
+) -> Result<Report, Problem> {
+    let mut stream = match traffic.side {
+        Side::Server => listen_and_accept(peer, traffic)?,
+        Side::Client => {
+            let to = destination(traffic)?;
+            peer.connect(to)
+                .map_err(|error| broken(&format!("connect to {to}"), error))?
+        }
+    };
+    ready(go)?;
+    let (stream, load) = (&mut stream, &traffic.load);
+    match (traffic.workload.is_round_trip(), traffic.side) {
+        (false, Side::Client) => tcp_stream::send(stream, load),
+        (false, Side::Server) => tcp_stream::receive(stream, load),
+        (true, Side::Client) => tcp_round_trip::ask(stream, load),
+        (true, Side::Server) => tcp_round_trip::answer(stream, load),
+    }
+    .map_err(|error| broken(&format!("run {what}"), error))
+}
+
+fn listen_and_accept<P: StreamPeer>(peer: &P, traffic: &Traffic) -> Result<P::Stream, Problem> {
+    let at = SocketAddr::new(traffic.local, 0);
+    let (mut listener, at) = peer
+        .listen(at)
+        .map_err(|error| broken(&format!("listen at {at}"), error))?;
+    say(&Event::Listening(at))?;
+    peer.accept(&mut listener)
+        .map_err(|error| broken(&format!("accept at {at}"), error))
+}
+
+fn talk_datagrams<P: DatagramPeer>(
+    peer: &P,
+    traffic: &Traffic,
+    go: &Receiver<()>,
+    what: &str,
+) -> Result<Report, Problem> {
+    let at = SocketAddr::new(traffic.local, 0);
+    let (mut socket, at) = peer
+        .bind(at)
+        .map_err(|error| broken(&format!("bind to {at}"), error))?;
+    match traffic.side {
+        Side::Server => {
+            say(&Event::Listening(at))?;
+            udp_stream::accept(&mut socket)
+        }
+        Side::Client => udp_stream::open(&mut socket, destination(traffic)?),
+    }
+    .map_err(|error| broken(&format!("open {what}"), error))?;
+    ready(go)?;
+    let (socket, load) = (&mut socket, &traffic.load);
+    match (traffic.workload.is_round_trip(), traffic.side) {
+        (false, Side::Client) => udp_stream::send(socket, load),
+        (false, Side::Server) => udp_stream::receive(socket, load),
+        (true, Side::Client) => udp_round_trip::ask(socket, load),
+        (true, Side::Server) => udp_round_trip::answer(socket, load),
+    }
+    .map_err(|error| broken(&format!("run {what}"), error))
+}
+
+fn destination(traffic: &Traffic) -> Result<SocketAddr, Problem> {
+    let hint = "this is a mistake in the benchmark; report it";
+    traffic
+        .remote
+        .ok_or_else(|| Problem::new("cannot connect", "a client has no address", hint))
+}
+
+fn measure_limit(job: &LimitJob, go: &Receiver<()>) -> Result<Report, Problem> {
+    let length = match job.limit {
+        Limit::CacheLine => cache_line::MEMORY,
+        Limit::RawRing => ring::MEMORY,
+    };
+    let memory = File::options()
+        .read(true)
+        .write(true)
+        .open(&job.memory)
+        .and_then(|file| sys::SharedMemory::map(&file, length))
+        .map_err(|error| broken("share memory with the other process", error))?;
+    ready(go)?;
+    match job.limit {
+        Limit::CacheLine => cache_line::run(&memory, job.side, &job.load),
+        Limit::RawRing => ring::run(&memory, job.side, &job.load),
+    }
+    .map_err(|error| broken("measure a limit", error))
+}
+
+fn ready(go: &Receiver<()>) -> Result<(), Problem> {
+    say(&Event::Ready)?;
+    go.recv()
+        .map_err(|error| broken("wait for the start", error))
+}
+
+fn say(event: &Event) -> Result<(), Problem> {
+    let mut line = serde_json::to_string(event).map_err(|error| broken("write", error))?;
+    line.push('\n');
+    let mut output = io::stdout().lock();
+    output
+        .write_all(line.as_bytes())
+        .and_then(|()| output.flush())
+        .map_err(|error| broken("answer the parent", error))
+}
+
+fn command(words: &[String]) -> Result<(), Problem> {
+    let text = words.join(" ");
+    let hint = "run as root, with iproute2 installed";
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(());
+    };
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Problem::new(format!("cannot run `{text}`"), error, hint))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr)
+        .trim()
+        .replace('\n', "; ");
+    Err(Problem::new(format!("`{text}` failed"), why, hint))
+}
+
+fn broken(what: &str, error: impl std::fmt::Display) -> Problem {
+    let hint = "run it again with fewer other programs; if it stays, report it with this text";
+    Problem::new(format!("cannot {what}"), error, hint)
+}

@@ -1,0 +1,14 @@
+//! The four conversations, written once against the traits of [`crate::peer`].
+//!
+//! * [`tcp_stream`], [`tcp_round_trip`], [`udp_stream`], [`udp_round_trip`]
+//! * `clock`: what is measured, and when
+
+mod clock;
+pub mod tcp_round_trip;
+pub mod tcp_stream;
+mod times;
+pub mod udp_round_trip;
+pub mod udp_stream;
+
+pub use clock::{Clock, cpu_seconds};
+pub use times::Times;

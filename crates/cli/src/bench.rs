@@ -1,0 +1,134 @@
+//! `gannet bench`: one scenario at choice, or the marks.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use gannet_bench::Problem;
+use gannet_bench::report::{marks, table};
+use gannet_bench::role;
+use gannet_bench::run::compare::Options;
+use gannet_bench::run::plan;
+use serde::Serialize;
+
+use crate::choices::{self, Link};
+use crate::compare::{measure, print_json, status};
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// A TCP stream, one way
+    TcpStream(Scenario),
+    /// TCP: one request and its answer at a time
+    TcpRoundTrip(Scenario),
+    /// UDP datagrams, one way
+    UdpStream(Scenario),
+    /// UDP: one datagram and its answer at a time
+    UdpRoundTrip(Scenario),
+    /// The marks to reach, with what is measured now
+    Marks(Marks),
+}
+
+#[derive(Debug, Args)]
+struct Scenario {
+    /// Bytes in a write, request or datagram, like 64, 16K or 1M
+    #[arg(long, default_value = "1K", value_parser = choices::size)]
+    size: Vec<usize>,
+    /// What joins the two ends
+    #[arg(long, value_enum, default_value = "channel")]
+    link: Link,
+    /// Seconds of each run
+    #[arg(long, default_value = "1", value_parser = choices::seconds)]
+    seconds: f64,
+    /// Runs of each contender
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pairs: u16,
+    /// Check every byte (costs speed)
+    #[arg(long)]
+    verify: bool,
+    /// Print JSON (schema gannet/compare/1)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Marks {
+    /// Less time for each run
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON (schema gannet/marks/1)
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
+    match &arguments.what {
+        What::TcpStream(scenario) => one(role::Workload::TcpStream, scenario),
+        What::TcpRoundTrip(scenario) => one(role::Workload::TcpRoundTrip, scenario),
+        What::UdpStream(scenario) => one(role::Workload::UdpStream, scenario),
+        What::UdpRoundTrip(scenario) => one(role::Workload::UdpRoundTrip, scenario),
+        What::Marks(arguments) => marks(arguments),
+    }
+}
+
+fn one(workload: role::Workload, scenario: &Scenario) -> Result<ExitCode, Problem> {
+    let document = measure(&Options {
+        links: vec![scenario.link.into()],
+        workloads: vec![workload],
+        sizes: scenario.size.clone(),
+        quick: false,
+        verify: scenario.verify,
+        pairs: usize::from(scenario.pairs),
+        budget: 0.0,
+        seconds: Some(scenario.seconds),
+    })?;
+    match scenario.json {
+        true => print_json(&document)?,
+        false => print!("{}", table::render(&document)),
+    }
+    Ok(status(&document))
+}
+
+/// The schema `gannet/marks/1`.
+#[derive(Debug, Serialize)]
+struct MarksDocument {
+    schema: &'static str,
+    reached: bool,
+    marks: Vec<marks::Mark>,
+}
+
+fn marks(arguments: &Marks) -> Result<ExitCode, Problem> {
+    let document = measure(&Options {
+        links: vec![plan::Link::Channel, plan::Link::Veth, plan::Link::InProcess],
+        workloads: choices::or_all::<choices::Workload, _>(&[]),
+        sizes: Vec::new(),
+        // The sizes of the quick run are those of the marks.
+        quick: true,
+        verify: false,
+        pairs: 5,
+        budget: if arguments.quick { 48.0 } else { 170.0 },
+        seconds: None,
+    })?;
+    let marks = marks::marks(&document);
+    let reached = marks.iter().all(marks::Mark::is_reached);
+    match arguments.json {
+        true => print_json(&MarksDocument {
+            schema: "gannet/marks/1",
+            reached,
+            marks,
+        })?,
+        false => {
+            print!("{}", marks::render(&marks));
+            document
+                .skipped
+                .iter()
+                .for_each(|skipped| println!("\n{}", skipped.problem));
+        }
+    }
+    let measured = status(&document);
+    Ok(if reached { measured } else { ExitCode::FAILURE })
+}
