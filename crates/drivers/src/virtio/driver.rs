@@ -1,0 +1,401 @@
+//! The driver over any descriptor that carries frames with a virtio-net header.
+
+use super::header::{self, HEADER};
+use super::stock::{ARMED_MAX, Stock};
+use super::sys::{self, Arrival, BATCH, Call, Outgoing};
+use gannet_base::{Counters, reasons};
+use gannet_link::driver::Received;
+use gannet_link::frame::{Bounds, FRAME_MAX};
+use gannet_link::slot::INLINE_MAX;
+use gannet_link::{
+    BlockId, Capabilities, Driver, Endpoint, Frame, HeapMemory, LinkState, Memory, OwnBlocks, Pool,
+    Range, Slot, Space, View,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+reasons! {
+    /// Why the driver dropped a frame, in or out.
+    pub enum DropReason {
+        /// In: larger than any frame can be.
+        Truncated => "truncated",
+        /// In: no block was free. Frames that a slot holds whole still pass.
+        NoMemory => "no_memory",
+        /// In: the offload header contradicts the frame, or the kernel could not write one.
+        BadHeader => "bad_header",
+        /// Out: larger than the interface's MTU and not to be cut, or too large to be cut.
+        TooLarge => "too_large",
+        /// Out: the interface is down or gone.
+        LinkDown => "link_down",
+        /// Out: the interface's queue stayed full.
+        Congested => "congested",
+        /// Out: the kernel does not like the frame.
+        Rejected => "rejected",
+    }
+}
+
+/// What a kernel descriptor has to tell beside the frames themselves.
+pub trait Port: AsFd {
+    /// How frames pass through it.
+    const CALL: Call;
+
+    /// Asks the kernel for the state of the interface. Costs a system call or two.
+    fn look(&self) -> LinkState;
+}
+
+/// How much memory an endpoint gets. It is not touched before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentSize {
+    /// Bytes in one block: a power of two, 16 KiB to 1 MiB. Small frames share a block; a full
+    /// super-segment takes up to five of the smallest.
+    pub block_bytes: u32,
+    /// Number of blocks, at least 16. An eighth of them is kept for receiving.
+    pub blocks: u32,
+}
+
+impl Default for SegmentSize {
+    /// 4,096 blocks of 16 KiB: 64 MiB, enough for a window of 16 MiB each way and its surroundings.
+    fn default() -> Self {
+        SegmentSize {
+            block_bytes: 16 << 10,
+            blocks: 4096,
+        }
+    }
+}
+
+/// Slots that wait for the kernel at most.
+const QUEUE: usize = 64;
+/// Queued bytes beyond which the kernel gets them before the end of the batch: what was written last
+/// is then still in the core's own cache, and the receiver need not wait for the rest.
+const EAGER: usize = 64 << 10;
+/// Full queues in a row after which a frame is given up.
+const CONGESTED_MAX: u32 = 64;
+/// Batches between two looks at the interface while nothing points to a change.
+const LOOK_EVERY: u32 = 1024;
+/// Frames dropped in one call of `receive` before the caller gets a turn.
+const DROPS_MAX: usize = 16;
+
+/// Moves frames between a segment and an interface of the kernel. See [`crate::packet`] for how
+/// to make one.
+pub struct VirtioDriver<P> {
+    port: P,
+    capabilities: Capabilities,
+    bounds: Bounds,
+    stock: Stock,
+    /// Where frames go when there is nowhere else: acknowledgements must get through for memory to
+    /// become free.
+    last_resort: BlockId,
+    outgoing: VecDeque<Outgoing>,
+    queued_bytes: usize,
+    completed: usize,
+    /// The kernel took no more at the last attempt.
+    blocked: bool,
+    congested: u32,
+    state: Cell<LinkState>,
+    batches: u32,
+    drops: Counters<DropReason, { DropReason::COUNT }>,
+}
+
+impl<P: Port> VirtioDriver<P> {
+    /// An endpoint over `port`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a segment size out of bounds.
+    pub(crate) fn endpoint(
+        port: P,
+        capabilities: Capabilities,
+        size: SegmentSize,
+    ) -> io::Result<Endpoint<Self>> {
+        let SegmentSize {
+            block_bytes,
+            blocks,
+        } = size;
+        let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let bytes = block_bytes as usize * blocks as usize;
+        let sane = (16 << 10..=1 << 20).contains(&block_bytes) && blocks >= 16;
+        if !block_bytes.is_power_of_two() || !sane || bytes >= 1 << 31 {
+            return Err(invalid(
+                "a segment has 16 or more blocks of 16 KiB to 1 MiB, below 2 GiB",
+            ));
+        }
+        let memory: Arc<dyn Memory> = Arc::new(HeapMemory::new(bytes));
+        let own = OwnBlocks::new(memory, 0, bytes).ok_or_else(|| invalid("memory in use"))?;
+        let mut pool = Pool::new(own, block_bytes, blocks / 8);
+        let last_resort = pool.alloc_for_receive();
+        let driver = VirtioDriver {
+            capabilities,
+            bounds: Bounds {
+                space: Space::Own,
+                segment_bytes: bytes as u32,
+                block_bytes,
+            },
+            stock: Stock::new(block_bytes, FRAME_MAX),
+            last_resort: last_resort.ok_or_else(|| invalid("no blocks"))?,
+            outgoing: VecDeque::with_capacity(QUEUE),
+            queued_bytes: 0,
+            completed: 0,
+            blocked: false,
+            congested: 0,
+            state: Cell::new(port.look()),
+            batches: 0,
+            drops: Counters::new(),
+            port,
+        };
+        Ok(Endpoint::new(pool, driver))
+    }
+
+    /// Frames dropped so far, by reason.
+    pub fn drops(&self) -> &Counters<DropReason, { DropReason::COUNT }> {
+        &self.drops
+    }
+
+    /// The descriptor to sleep on: readable when frames are there, writable when they can go.
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.port.as_fd()
+    }
+
+    /// Whether frames wait because the kernel took no more: sleep for writability too.
+    pub fn wants_write(&self) -> bool {
+        self.blocked
+    }
+
+    /// The socket or device itself.
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    fn look(&self) {
+        self.state.set(self.port.look());
+    }
+
+    fn look_now_and_then(&mut self) {
+        self.batches = self.batches.wrapping_add(1);
+        if self.batches.is_multiple_of(LOOK_EVERY) || self.state.get() == LinkState::Down {
+            self.look();
+        }
+    }
+
+    /// Hands the kernel what is queued until it is empty or takes no more.
+    fn push(&mut self, pool: &mut Pool) {
+        while let Some(first) = self.outgoing.as_slices().0.chunks(BATCH).next() {
+            match sys::send(self.port.as_fd(), P::CALL, pool, first) {
+                Ok(n) => {
+                    self.finish(pool, n);
+                    self.congested = 0;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.blocked = true;
+                    return;
+                }
+                Err(Errno::NOBUFS) if self.congested < CONGESTED_MAX => {
+                    self.congested += 1;
+                    self.blocked = true;
+                    return;
+                }
+                Err(error) => self.give_up(pool, error),
+            }
+        }
+        self.blocked = false;
+    }
+
+    /// The first frame of the queue cannot be sent, ever.
+    #[cold]
+    fn give_up(&mut self, pool: &mut Pool, error: Errno) {
+        let reason = match error {
+            Errno::NOBUFS => DropReason::Congested,
+            Errno::MSGSIZE => DropReason::TooLarge,
+            error if means_down(error) => DropReason::LinkDown,
+            _ => DropReason::Rejected,
+        };
+        if matches!(reason, DropReason::LinkDown | DropReason::Congested) {
+            self.look();
+        }
+        self.congested = 0;
+        self.drops.add(reason);
+        self.finish(pool, 1);
+    }
+
+    /// The first `n` frames of the queue need their blocks no longer.
+    fn finish(&mut self, pool: &mut Pool, n: usize) {
+        for Outgoing { slot, .. } in self.outgoing.drain(..n.min(self.outgoing.len())) {
+            self.queued_bytes = self.queued_bytes.saturating_sub(bytes_of(&slot));
+            for index in 0..slot.range_count() {
+                pool.completed(slot.raw_range(index).0);
+                self.completed += 1;
+            }
+        }
+    }
+
+    /// Receives one frame into `frame`; the reason when one was dropped.
+    #[inline]
+    fn receive_one(&mut self, pool: &mut Pool, frame: &mut Frame) -> Result<Received, DropReason> {
+        let mut ranges = [Range::EMPTY; ARMED_MAX];
+        let mut count = self.stock.arm(pool, &mut ranges);
+        let complete = self.stock.is_full(count);
+        let starved = count == 0;
+        if starved {
+            ranges[0] = pool.range(self.last_resort, 0, pool.block_bytes());
+            count = 1;
+        }
+        let ranges = ranges.get(..count).unwrap_or(&[]);
+        let mut head = [0; HEADER];
+        let arrival = sys::receive(self.port.as_fd(), P::CALL, &mut head, pool, ranges);
+        let Arrival { len, truncated } = match arrival {
+            Ok(arrival) => arrival,
+            Err(error) => return self.nothing_came(error),
+        };
+        let len = len.checked_sub(HEADER).ok_or(DropReason::BadHeader)?;
+        let room: usize = ranges.iter().map(|r| r.len as usize).sum();
+        let cut = truncated || (!complete && len >= room);
+        match (cut, complete) {
+            (true, false) => return Err(DropReason::NoMemory),
+            (true, true) => return Err(DropReason::Truncated),
+            (false, _) if len > FRAME_MAX as usize => return Err(DropReason::Truncated),
+            (false, _) if len == 0 => return Err(DropReason::BadHeader),
+            (false, _) if starved && len > INLINE_MAX => return Err(DropReason::NoMemory),
+            (false, _) => {}
+        }
+        let VirtioDriver { bounds, stock, .. } = self;
+        let received = frame.load(bounds, |slot| {
+            slot.clear();
+            if !stock.take(pool, ranges, len, slot) {
+                return false;
+            }
+            let sound = header::incoming(slot, &head, len).is_some();
+            if !sound {
+                release(pool, slot);
+            }
+            sound
+        });
+        debug_assert!(!matches!(received, Received::Refused(_)), "our own slot");
+        match received {
+            Received::Empty => Err(DropReason::BadHeader),
+            other => Ok(other),
+        }
+    }
+
+    #[cold]
+    fn nothing_came(&mut self, error: Errno) -> Result<Received, DropReason> {
+        match error {
+            Errno::AGAIN | Errno::INTR => Ok(Received::Empty),
+            // The frame has segmentation that the header has no word for; the kernel threw it away.
+            Errno::INVAL => Err(DropReason::BadHeader),
+            _ => {
+                self.look();
+                Ok(Received::Empty)
+            }
+        }
+    }
+}
+
+fn release(pool: &mut Pool, slot: &Slot) {
+    for index in 0..slot.range_count() {
+        let (offset, len) = slot.raw_range(index);
+        let space = Space::Own;
+        pool.release(Range { offset, len, space });
+    }
+}
+
+fn bytes_of(slot: &Slot) -> usize {
+    let ranges = (0..slot.range_count()).map(|index| slot.raw_range(index).1 as usize);
+    slot.inline_len() + ranges.sum::<usize>()
+}
+
+/// Errors of sockets and TUN/TAP devices whose interface is down or gone.
+fn means_down(error: Errno) -> bool {
+    [
+        Errno::NETDOWN,
+        Errno::NXIO,
+        Errno::NODEV,
+        Errno::BADFD,
+        Errno::IO,
+    ]
+    .contains(&error)
+}
+
+impl<P: Port> Driver for VirtioDriver<P> {
+    #[inline]
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    #[inline]
+    fn transmit(&mut self, pool: &mut Pool, slot: &Slot) -> bool {
+        if self.outgoing.len() >= QUEUE {
+            self.push(pool);
+            if self.outgoing.len() >= QUEUE {
+                return false;
+            }
+        }
+        self.outgoing.push_back(Outgoing {
+            header: header::outgoing(slot, self.capabilities.medium),
+            slot: slot.clone(),
+        });
+        self.queued_bytes += bytes_of(slot);
+        if self.queued_bytes >= EAGER && !self.blocked {
+            self.push(pool);
+        }
+        true
+    }
+
+    fn room(&mut self) -> usize {
+        QUEUE - self.outgoing.len().min(QUEUE)
+    }
+
+    /// One `recvmsg` per frame: the frames of a `recvmmsg` would each need the blocks of a full
+    /// super-segment, and the copy goes faster into a few blocks that are still in the cache.
+    fn receive(&mut self, pool: &mut Pool, frame: &mut Frame) -> Received {
+        for _ in 0..DROPS_MAX {
+            match self.receive_one(pool, frame) {
+                Ok(received) => return received,
+                Err(reason) => self.drops.add(reason),
+            }
+        }
+        Received::Empty
+    }
+
+    fn reclaim(&mut self, _pool: &mut Pool) -> usize {
+        std::mem::take(&mut self.completed)
+    }
+
+    fn flush(&mut self, pool: &mut Pool) {
+        self.look_now_and_then();
+        self.push(pool);
+    }
+
+    fn release(&mut self, _range: Range) {}
+
+    fn read(&self, _range: Range, _out: &mut [u8]) -> usize {
+        0
+    }
+
+    fn view(&self, _range: Range) -> Option<View> {
+        None
+    }
+
+    fn arm(&mut self) -> bool {
+        self.look_now_and_then();
+        if !self.outgoing.is_empty() && !self.blocked {
+            return false;
+        }
+        let mut wait = [PollFd::new(&self.port, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // A failed poll is no reason to sleep: the next receive will tell.
+        matches!(poll(&mut wait, Some(&now)), Ok(0))
+    }
+
+    fn disarm(&mut self) {}
+
+    fn state(&self) -> LinkState {
+        self.state.get()
+    }
+}

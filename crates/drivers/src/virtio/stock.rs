@@ -1,0 +1,153 @@
+//! Armed blocks, and where in them the next frame goes.
+//!
+//! ```text
+//!            used
+//!             v
+//! [ frame frame......... ][ block ][ block ][ block ][ block ]
+//!   current: small frames   the rest of the largest frame
+//!   share it
+//! ```
+//! The blocks form one stretch, which a frame is received into from `used` on. Small frames follow
+//! each other in the current block, each with a reference of its own; a large frame takes the blocks
+//! it fills with it. Blocks that nothing came into stay armed: nothing is allocated per packet, and
+//! a full-sized frame costs the blocks it needs, a small one its own bytes.
+
+use gannet_link::slot::{INLINE_MAX, flags};
+use gannet_link::{BlockId, Pool, Range, Slot};
+
+/// Most blocks armed at once: a slot names eight ranges, and needs room for headers beside them.
+pub(crate) const ARMED_MAX: usize = 6;
+/// A current block with less room than this is let go: with it a frame would take one block more.
+const ROOM_MIN: u32 = 2048;
+/// Frames start at multiples of this, a cache line.
+const ALIGN: u32 = 64;
+/// Bytes in which 8 * ranges and the inline bytes of a slot have to fit.
+const SLOT_ROOM: usize = 112;
+
+const _: () = assert!(
+    ROOM_MIN as usize > INLINE_MAX,
+    "the inline bytes of a frame lie in its first block"
+);
+
+/// Blocks ready to be received into.
+pub(crate) struct Stock {
+    blocks: [Option<BlockId>; ARMED_MAX],
+    /// How many blocks of `blocks` are kept armed: enough for the largest frame.
+    wanted: usize,
+    /// Bytes taken of the first block.
+    used: u32,
+}
+
+impl Stock {
+    /// A stock for frames of up to `frame_max` bytes.
+    pub(crate) fn new(block_bytes: u32, frame_max: u32) -> Self {
+        let rest = frame_max
+            .saturating_sub(ROOM_MIN)
+            .div_ceil(block_bytes.max(1)) as usize;
+        Stock {
+            blocks: [None; ARMED_MAX],
+            wanted: (1 + rest).min(ARMED_MAX),
+            used: 0,
+        }
+    }
+
+    /// Arms what is missing and lists where the next frame goes: how many entries of `ranges`, fewer
+    /// than a large frame needs when memory is short.
+    #[inline]
+    pub(crate) fn arm(&mut self, pool: &mut Pool, ranges: &mut [Range; ARMED_MAX]) -> usize {
+        let mut count = 0;
+        let mut at = self.used;
+        let armed = self.blocks.iter_mut().take(self.wanted);
+        for (entry, range) in armed.zip(ranges.iter_mut()) {
+            if entry.is_none() {
+                *entry = pool.alloc_for_receive();
+            }
+            let Some(block) = *entry else { break };
+            *range = pool.range(block, at, pool.block_bytes() - at);
+            at = 0;
+            count += 1;
+        }
+        count
+    }
+
+    /// Whether the largest frame fits into `count` armed blocks.
+    pub(crate) fn is_full(&self, count: usize) -> bool {
+        count >= self.wanted
+    }
+
+    /// Takes a frame of `len` bytes out of the armed blocks, as [`Stock::arm`] listed them in
+    /// `ranges`, and describes it in the empty `slot`; `false` when there were not that many bytes.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        pool: &mut Pool,
+        ranges: &[Range],
+        len: usize,
+        slot: &mut Slot,
+    ) -> bool {
+        let spans = spans(ranges, len);
+        let Some(spans) = spans else { return false };
+        let inline = len.min(INLINE_MAX).min(SLOT_ROOM - 8 * spans);
+        let Some(first) = ranges.first() else {
+            return false;
+        };
+        let (Some(to), Some(from)) = (
+            slot.inline_mut(inline),
+            pool.bytes(first.front(inline as u32)),
+        ) else {
+            return false;
+        };
+        to.copy_from_slice(from);
+        if len <= INLINE_MAX {
+            return true; // the block is used again at once
+        }
+        let mut left = len as u32;
+        let mut skip = inline as u32;
+        for range in ranges.iter().take(spans) {
+            let part = range.front(left);
+            left -= part.len;
+            slot.push_range(part.skip(skip));
+            skip = 0;
+        }
+        slot.set_flags(flags::CONTIGUOUS);
+        self.advance(pool, ranges, spans, len as u32);
+        true
+    }
+
+    /// Passes the references of the blocks that the frame filled on to it; a last block with enough
+    /// room left becomes the current one, shared.
+    fn advance(&mut self, pool: &mut Pool, ranges: &[Range], spans: usize, len: u32) {
+        let before: u32 = ranges.iter().take(spans - 1).map(|r| r.len).sum();
+        let Some(last) = ranges.get(spans - 1) else {
+            return;
+        };
+        let taken = (len - before).next_multiple_of(ALIGN);
+        let shared = last.len >= taken + ROOM_MIN && pool.retain(*last);
+        self.used = if shared {
+            pool.block_bytes() - (last.len - taken)
+        } else {
+            0
+        };
+        let gone = if shared { spans - 1 } else { spans };
+        self.blocks.rotate_left(gone);
+        for entry in self.blocks.iter_mut().rev().take(gone) {
+            *entry = None;
+        }
+    }
+}
+
+/// How many of `ranges` the first `len` bytes reach into; `None` when they are not enough, `0` for
+/// a frame that the slot holds whole.
+fn spans(ranges: &[Range], len: usize) -> Option<usize> {
+    if len <= INLINE_MAX {
+        return Some(0);
+    }
+    let mut sum = 0;
+    for (index, range) in ranges.iter().enumerate() {
+        sum += range.len as usize;
+        if sum >= len {
+            return Some(index + 1);
+        }
+    }
+    None
+}
