@@ -1,7 +1,8 @@
-//! Records which compiler and which commit a binary was built from, so that figures can be compared later.
+//! Records which compiler and which commit a binary was built from, so that figures can be compared
+//! later.
 //!
-//! Reads `.git` as text (no git program is run) and asks the compiler for its version. Nothing here can fail the
-//! build: what is unknown stays unset, and the environment record says "unknown".
+//! Reads `.git` as text (no git program is run) and asks the compiler for its version. Nothing here
+//! can fail the build: what is unknown stays unset, and the environment record says "unknown".
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

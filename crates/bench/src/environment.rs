@@ -30,7 +30,8 @@ pub struct Environment {
     pub rustc: String,
     /// Optimised or not.
     pub build: String,
-    /// Programs running or waiting to run when the comparison began (one, five and fifteen minutes).
+    /// Programs running or waiting to run when the comparison began (one, five and fifteen
+    /// minutes).
     pub load_average: String,
 }
 

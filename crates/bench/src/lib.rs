@@ -1,11 +1,13 @@
-//! Scenarios that put Gannet beside the kernel and other stacks, and the limits of the machine beside both.
+//! Scenarios that put Gannet beside the kernel and other stacks, and the limits of the machine
+//! beside both.
 //!
-//! Every figure comes from real processes: the command starts its own binary again as *workers*, tells each its
-//! [`role`] over a pipe, starts both sides together and reads one report from each. Workloads are written once,
-//! against the traits in [`peer`]; every stack runs the same loops with the same buffer sizes.
+//! Every figure comes from real processes: the command starts its own binary again as *workers*,
+//! tells each its [`role`] over a pipe, starts both sides together and reads one report from each.
+//! Workloads are written once, against the traits in [`peer`]; every stack runs the same loops with
+//! the same buffer sizes.
 //!
-//! What this crate does not do: draw progress or parse a command line (that is the `gannet` command), or judge one
-//! run by another that was not interleaved with it.
+//! What this crate does not do: draw progress or parse a command line (that is the `gannet`
+//! command), or judge one run by another that was not interleaved with it.
 //!
 //! * [`error`]: what, why, try
 //! * [`statistics`]: medians and paired ratios

@@ -1,7 +1,9 @@
-//! The bytes of a verified transfer: a function of their position, so that the receiver needs no copy of them.
+//! The bytes of a verified transfer: a function of their position, so that the receiver needs no
+//! copy of them.
 //!
-//! Byte `p` is byte `p % 8` of splitmix64(`p / 8`) (Steele, Lea, Flood: "Fast splittable pseudorandom number
-//! generators", 2014). A byte that is lost, doubled, moved or changed shows at once, whatever the sizes of reads and writes are.
+//! Byte `p` is byte `p % 8` of splitmix64(`p / 8`) (Steele, Lea, Flood: "Fast splittable
+//! pseudorandom number generators", 2014). A byte that is lost, doubled, moved or changed shows at
+//! once, whatever the sizes of reads and writes are.
 
 /// Fills `bytes` with the pattern from `position` on.
 pub fn fill(position: u64, bytes: &mut [u8]) {
@@ -21,7 +23,8 @@ pub fn fill(position: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Compares `bytes` with the pattern from `position` on: the position of the first wrong byte, if there is one.
+/// Compares `bytes` with the pattern from `position` on: the position of the first wrong byte, if
+/// there is one.
 pub fn first_difference(position: u64, bytes: &[u8]) -> Option<u64> {
     let mut expected = [0u8; 1024];
     let mut start = position;

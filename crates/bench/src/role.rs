@@ -1,4 +1,5 @@
-//! What a worker is told (one JSON line on its standard input) and what it answers (JSON lines on its output).
+//! What a worker is told (one JSON line on its standard input) and what it answers (JSON lines on
+//! its output).
 //!
 //! ```text
 //! parent                         worker
@@ -42,7 +43,8 @@ pub enum Job {
     Limit(LimitJob),
     /// Both ends of a conversation in this process.
     InProcess(InProcessJob),
-    /// Makes a network namespace and keeps it alive: it goes when this process goes, however that happens.
+    /// Makes a network namespace and keeps it alive: it goes when this process goes, however that
+    /// happens.
     HoldNamespace,
     /// Runs these programs with their arguments, in order, and ends.
     Commands(Vec<Vec<String>>),

@@ -1,8 +1,9 @@
 //! Medians and paired ratios.
 //!
-//! Machines drift: a neighbour wakes up, a clock slows down, and the same loop runs at half the speed for seconds.
-//! Figures are therefore taken in pairs that lie side by side in time, each pair gives one ratio, and only then a
-//! median is taken. The median of ratios is not the ratio of medians.
+//! Machines drift: a neighbour wakes up, a clock slows down, and the same loop runs at half the
+//! speed for seconds. Figures are therefore taken in pairs that lie side by side in time, each pair
+//! gives one ratio, and only then a median is taken. The median of ratios is not the ratio of
+//! medians.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,8 @@ impl Summary {
         })
     }
 
-    /// The summary of `over[i] / under[i]`: one ratio for each pair, in which both samples were taken side by side.
+    /// The summary of `over[i] / under[i]`: one ratio for each pair, in which both samples were
+    /// taken side by side.
     pub fn of_ratios(over: &[f64], under: &[f64]) -> Option<Self> {
         Self::of(over.iter().zip(under).map(|(over, under)| over / under))
     }
@@ -68,7 +70,8 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_in_pairs() {
-        // The second pair ran while the machine was slow: both figures are a tenth, the ratio is the same.
+        // The second pair ran while the machine was slow: both figures are a tenth, the ratio is
+        // the same.
         let ratio = Summary::of_ratios(&[20.0, 2.0, 22.0], &[10.0, 1.0, 10.0]).unwrap();
         assert_eq!(
             ratio,

@@ -1,4 +1,5 @@
-//! The process that plays one [`Role`]. It lives no longer than its parent, its input, its job or its deadline.
+//! The process that plays one [`Role`]. It lives no longer than its parent, its input, its job or
+//! its deadline.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Stdin, Write};

@@ -81,7 +81,8 @@ pub(crate) fn measure(options: &Options) -> Result<Document, Problem> {
     Ok(Document::new(environment, options, &comparison))
 }
 
-/// A run that failed is a failure of the whole, although the rest is printed. So is having measured nothing.
+/// A run that failed is a failure of the whole, although the rest is printed. So is having measured
+/// nothing.
 pub(crate) fn status(document: &Document) -> ExitCode {
     for failure in &document.failures {
         eprintln!("error: {}", failure.problem);

@@ -1,8 +1,8 @@
-//! The `gannet` command. One file for each subcommand; this one reads the command line and turns the outcome into an
-//! exit status.
+//! The `gannet` command. One file for each subcommand; this one reads the command line and turns
+//! the outcome into an exit status.
 //!
-//! Every subcommand prints for people or, with `--json`, for programs, and fails with a non-zero status in both. An
-//! error is three lines on the standard error: what, why, and what to try.
+//! Every subcommand prints for people or, with `--json`, for programs, and fails with a non-zero
+//! status in both. An error is three lines on the standard error: what, why, and what to try.
 #![forbid(unsafe_code)]
 
 mod bench;

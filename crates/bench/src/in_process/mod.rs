@@ -1,19 +1,10 @@
-//! Stacks as a library: both ends of a TCP connection in one process on one core, over a device in memory.
+//! Stacks as a library: both ends of a TCP connection in one process on one core, over a device in
+//! memory.
 //!
-//! * [`smoltcp`]: smoltcp at its best: no checksums, large packets, large buffers, no packet allocated anew
+//! * [`smoltcp`]: smoltcp at its best: no checksums, large packets, large buffers, no packet
+//!   allocated anew
 
+mod library;
 pub mod smoltcp;
 
-use crate::error::Problem;
-use crate::role::{InProcessJob, Library, Report};
-
-/// Runs a TCP stream through a library.
-///
-/// # Errors
-/// When the stack refuses, stands still or delivers a wrong byte.
-pub fn run(job: &InProcessJob) -> Result<Report, Problem> {
-    match job.library {
-        Library::Smoltcp => smoltcp::stream(&job.load, 65_535),
-        Library::SmoltcpSmallPackets => smoltcp::stream(&job.load, 1_500),
-    }
-}
+pub use library::run;

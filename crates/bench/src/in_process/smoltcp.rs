@@ -1,7 +1,8 @@
 //! smoltcp (<https://docs.rs/smoltcp>) as both ends of a TCP stream.
 //!
-//! At its best: Internet packets without Ethernet, no checksums (the device says it has them), no delayed
-//! acknowledgement, no congestion control, 4 MiB buffers, and packet memory that is used again and again.
+//! At its best: Internet packets without Ethernet, no checksums (the device says it has them), no
+//! delayed acknowledgement, no congestion control, 4 MiB buffers, and packet memory that is used
+//! again and again.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -165,8 +166,8 @@ fn socket() -> tcp::Socket<'static> {
     socket
 }
 
-/// A device whose packets come back to itself. Their memory is used again: both tokens borrow the same pool, one
-/// after the other, through a cell.
+/// A device whose packets come back to itself. Their memory is used again: both tokens borrow the
+/// same pool, one after the other, through a cell.
 struct Memory {
     mtu: usize,
     packets: RefCell<Packets>,
@@ -178,7 +179,8 @@ struct Packets {
     spare: Vec<Packet>,
 }
 
-/// Memory of the largest size, of which a part is in use: to cut and grow it would clear it again and again.
+/// Memory of the largest size, of which a part is in use: to cut and grow it would clear it again
+/// and again.
 struct Packet {
     memory: Vec<u8>,
     length: usize,

@@ -1,4 +1,5 @@
-//! The cache-line round trip: the time in which one core writes a line, another sees it and writes one back.
+//! The cache-line round trip: the time in which one core writes a line, another sees it and writes
+//! one back.
 //!
 //! No exchange between two processes can be faster, because at least one line must travel each way.
 

@@ -1,8 +1,8 @@
-//! The raw ring: one process copies messages into shared memory, another copies them out. Nothing else happens, so
-//! that it is the ceiling for a stream that is copied once on each side.
+//! The raw ring: one process copies messages into shared memory, another copies them out. Nothing
+//! else happens, so that it is the ceiling for a stream that is copied once on each side.
 //!
-//! Both indices count messages, lie on cache lines of their own and are read again only when the private copy says
-//! full or empty.
+//! Both indices count messages, lie on cache lines of their own and are read again only when the
+//! private copy says full or empty.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +13,12 @@ use crate::pattern;
 use crate::role::{Load, Report, Side};
 use crate::workload::{Clock, cpu_seconds};
 
-/// Bytes of shared memory: a page for the indices, then the messages. 1 MiB leaves room in the caches for the two
-/// sides' own buffers; measured, anything from 1 to 16 MiB is within a tenth.
+/// Bytes of shared memory: a page for the indices, then the messages. 1 MiB leaves room in the
+/// caches for the two sides' own buffers; measured, anything from 1 to 16 MiB is within a tenth.
 pub const MEMORY: usize = PAGE + (1 << 20);
 
-/// A longer message travels in pieces of this size, so that the second core copies while the first does.
+/// A longer message travels in pieces of this size, so that the second core copies while the first
+/// does.
 const PIECE: usize = 64 * 1024;
 
 const PAGE: usize = 4096;
@@ -121,7 +122,8 @@ impl Ring<'_> {
         })
     }
 
-    /// Waits for more pieces than these; says how many there are, as many only when no more will come.
+    /// Waits for more pieces than these; says how many there are, as many only when no more will
+    /// come.
     fn more_than(&self, received: u64) -> io::Result<u64> {
         until(|| {
             let total = self.total.load(Ordering::Acquire);

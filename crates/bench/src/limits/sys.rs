@@ -1,5 +1,6 @@
-//! The system calls and the memory that safe Rust cannot reach: shared memory for the limits, `sendmmsg` and
-//! `recvmmsg`, and a network namespace of our own. All `unsafe` of this crate is in this file.
+//! The system calls and the memory that safe Rust cannot reach: shared memory for the limits,
+//! `sendmmsg` and `recvmmsg`, and a network namespace of our own. All `unsafe` of this crate is in
+//! this file.
 #![allow(unsafe_code)]
 
 use std::ffi::c_uint;
@@ -15,8 +16,9 @@ use rustix::thread::UnshareFlags;
 
 /// Memory that another process maps too.
 ///
-/// Two kinds of place in it, kept apart by the caller: words, only ever touched as atomics, and bytes, copied in and
-/// out. A peer that breaks the order of the ring can make a copy see mixed bytes; any bytes are valid `u8`s.
+/// Two kinds of place in it, kept apart by the caller: words, only ever touched as atomics, and
+/// bytes, copied in and out. A peer that breaks the order of the ring can make a copy see mixed
+/// bytes; any bytes are valid `u8`s.
 #[derive(Debug)]
 pub struct SharedMemory {
     start: NonNull<u8>,
@@ -24,7 +26,8 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Maps the first `length` bytes of `file`, which must be sealed against shrinking or be our own.
+    /// Maps the first `length` bytes of `file`, which must be sealed against shrinking or be our
+    /// own.
     ///
     /// # Errors
     /// Those of `mmap`; `InvalidInput` when the file is shorter.
@@ -33,8 +36,9 @@ impl SharedMemory {
         if length == 0 || on_file < length as u64 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: `mmap` with a null hint chooses free addresses, so no existing object is touched. The mapping is
-        // shared and at least `length` bytes long on file (checked above), so that accesses do not fault.
+        // SAFETY: `mmap` with a null hint chooses free addresses, so no existing object is touched.
+        // The mapping is shared and at least `length` bytes long on file (checked above), so that
+        // accesses do not fault.
         let start = unsafe {
             rustix::mm::mmap(
                 ptr::null_mut(),
@@ -63,8 +67,8 @@ impl SharedMemory {
         // * aligned: the mapping starts at a page and `at` is a multiple of 8;
         // * valid: any bits are a `u64`;
         // * alive: the reference borrows `self`, which unmaps only when dropped;
-        // * never aliased by non-atomic accesses of this process: the caller keeps words and bytes apart, and
-        //   `copy_in` and `copy_out` make no references.
+        // * never aliased by non-atomic accesses of this process: the caller keeps words and bytes
+        //   apart, and `copy_in` and `copy_out` make no references.
         Ok(unsafe { self.start.add(at).cast::<AtomicU64>().as_ref() })
     }
 
@@ -75,8 +79,9 @@ impl SharedMemory {
             .checked_add(bytes.len())
             .is_some_and(|end| end <= self.length)
         {
-            // SAFETY: source: a live slice of this process. Target: inside the mapping (checked), writable, not
-            // overlapping a Rust object of this process. The ring's indices keep the peer away until we publish.
+            // SAFETY: source: a live slice of this process. Target: inside the mapping (checked),
+            // writable, not overlapping a Rust object of this process. The ring's indices keep the
+            // peer away until we publish.
             unsafe {
                 ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(at).as_ptr(), bytes.len());
             }
@@ -90,7 +95,8 @@ impl SharedMemory {
             .checked_add(bytes.len())
             .is_some_and(|end| end <= self.length)
         {
-            // SAFETY: as for `copy_in`, with source and target exchanged; `bytes` is exclusively ours.
+            // SAFETY: as for `copy_in`, with source and target exchanged; `bytes` is exclusively
+            // ours.
             unsafe {
                 ptr::copy_nonoverlapping(
                     self.start.add(at).as_ptr(),
@@ -104,15 +110,17 @@ impl SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this length and is unmapped once; references into it borrow
-        // `self` and are gone. Failure is impossible for a valid range and could not be helped.
+        // SAFETY: the mapping was made by `map` with this length and is unmapped once; references
+        // into it borrow `self` and are gone. Failure is impossible for a valid range and could not
+        // be helped.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 
 const MANY: usize = crate::peer::BATCH;
 
-/// Sends up to [`crate::peer::BATCH`] datagrams of `place` bytes in one system call, over a connected socket.
+/// Sends up to [`crate::peer::BATCH`] datagrams of `place` bytes in one system call, over a
+/// connected socket.
 ///
 /// # Errors
 /// Those of `sendmmsg`, when not even one was sent.
@@ -123,13 +131,14 @@ pub fn send_many(socket: &impl AsRawFd, memory: &[u8], place: usize) -> io::Resu
         .map(|place| (place.as_ptr().cast_mut(), place.len()));
     let mut vectors = Vectors::new(places);
     let (messages, count) = vectors.messages();
-    // SAFETY: `messages` points to `count` initialised headers, each with one vector into `memory`, which outlives
-    // the call and is only read by it. No name and no control memory is given.
+    // SAFETY: `messages` points to `count` initialised headers, each with one vector into `memory`,
+    // which outlives the call and is only read by it. No name and no control memory is given.
     let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), messages, count, 0) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives at least one and up to [`crate::peer::BATCH`] datagrams in one system call; lengths go to `lengths`.
+/// Receives at least one and up to [`crate::peer::BATCH`] datagrams in one system call; lengths go
+/// to `lengths`.
 ///
 /// # Errors
 /// Those of `recvmmsg`, when not even one came.
@@ -144,8 +153,9 @@ pub fn receive_many(
         .map(|place| (place.as_mut_ptr(), place.len()));
     let mut vectors = Vectors::new(places);
     let (messages, count) = vectors.messages();
-    // SAFETY: as in `send_many`; the vectors point to disjoint parts of `memory`, which is exclusively borrowed for
-    // the whole call, so that the kernel may write there. A null time-out waits as long as the socket's own.
+    // SAFETY: as in `send_many`; the vectors point to disjoint parts of `memory`, which is
+    // exclusively borrowed for the whole call, so that the kernel may write there. A null time-out
+    // waits as long as the socket's own.
     let received = unsafe {
         let flags = libc::MSG_WAITFORONE;
         libc::recvmmsg(socket.as_raw_fd(), messages, count, flags, ptr::null_mut())
@@ -166,7 +176,8 @@ struct Vectors {
 
 impl Vectors {
     fn new(places: impl Iterator<Item = (*mut u8, usize)>) -> Self {
-        // SAFETY: for both C structures (pointers, integers) all zeros is a valid value: null pointers and lengths 0.
+        // SAFETY: for both C structures (pointers, integers) all zeros is a valid value: null
+        // pointers and lengths 0.
         let (vectors, headers) = unsafe {
             (
                 MaybeUninit::zeroed().assume_init(),
@@ -188,7 +199,8 @@ impl Vectors {
         made
     }
 
-    /// Points each header at its vector. Done here, when `self` stays where it is until the call returns.
+    /// Points each header at its vector. Done here, when `self` stays where it is until the call
+    /// returns.
     fn messages(&mut self) -> (*mut libc::mmsghdr, c_uint) {
         for (header, vector) in self
             .headers
@@ -208,7 +220,8 @@ impl Vectors {
 /// # Errors
 /// Those of `unshare`; `PermissionDenied` without the privilege.
 pub fn new_network_namespace() -> io::Result<()> {
-    // SAFETY: only `CLONE_FILES` makes this call dangerous (a thread would lose sight of descriptors); it is not given.
+    // SAFETY: only `CLONE_FILES` makes this call dangerous (a thread would lose sight of
+    // descriptors); it is not given.
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 

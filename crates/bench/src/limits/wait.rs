@@ -3,7 +3,8 @@
 use std::hint::spin_loop;
 use std::io;
 
-/// Turns after which the other side is taken for dead: some tens of seconds, never reached in a healthy run.
+/// Turns after which the other side is taken for dead: some tens of seconds, never reached in a
+/// healthy run.
 const PATIENCE: u64 = 4_000_000_000;
 
 /// Looks again and again until there is something to see.

@@ -1,7 +1,9 @@
-//! The kernel's sockets, at their best: defaults and offloads as they are, no delay for small requests.
+//! The kernel's sockets, at their best: defaults and offloads as they are, no delay for small
+//! requests.
 //!
-//! Three ways, because none is the best at everything: blocking; non-blocking and tried again without rest (the
-//! lowest round-trip time, a whole core); and datagrams in batches, which saves system calls.
+//! Three ways, because none is the best at everything: blocking; non-blocking and tried again
+//! without rest (the lowest round-trip time, a whole core); and datagrams in batches, which saves
+//! system calls.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -106,7 +108,8 @@ pub struct KernelDatagrams {
 }
 
 impl KernelDatagrams {
-    /// Asks until there is an answer or patience ends. The clock is read only now and then: asking is the work.
+    /// Asks until there is an answer or patience ends. The clock is read only now and then: asking
+    /// is the work.
     fn patiently<T>(&self, mut ask: impl FnMut(&UdpSocket) -> io::Result<T>) -> io::Result<T> {
         let mut until = None;
         for turn in 0u32.. {

@@ -1,12 +1,17 @@
-//! What a stack must offer to be measured. Workloads are written against these traits, once for all stacks.
+//! What a stack must offer to be measured. Workloads are written against these traits, once for all
+//! stacks.
 //!
-//! The traits follow `std::net`: whatever mirrors its sockets fits in a page. To add a stack: a file here that
-//! implements [`StreamPeer`] and [`DatagramPeer`], a variant of [`crate::role::PeerKind`], an arm in
-//! [`crate::worker`], and a place in [`crate::run::plan`].
+//! The traits follow `std::net`: whatever mirrors its sockets fits in a page. To add a stack: a
+//! file here that implements [`StreamPeer`] and [`DatagramPeer`], a variant of
+//! [`crate::role::PeerKind`], an arm in [`crate::worker`], and a place in [`crate::run::plan`].
 //!
+//! * [`Batch`]: places for many datagrams
 //! * [`kernel`]: the kernel's sockets, blocking, busy-polling or batched
 
+mod batch;
 pub mod kernel;
+
+pub use batch::{BATCH, Batch};
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -58,7 +63,8 @@ pub trait DatagramPeer {
     fn bind(&self, at: SocketAddr) -> io::Result<(Self::Socket, SocketAddr)>;
 }
 
-/// A UDP socket. Receiving gives up with `WouldBlock` or `TimedOut` after [`PATIENCE_MS`] without a datagram.
+/// A UDP socket. Receiving gives up with `WouldBlock` or `TimedOut` after [`PATIENCE_MS`] without a
+/// datagram.
 pub trait Datagrams {
     /// Fixes the other side.
     ///
@@ -90,7 +96,8 @@ pub trait Datagrams {
     /// Those of `UdpSocket::send`, when not even one could be sent.
     fn send_batch(&mut self, batch: &Batch) -> io::Result<usize>;
 
-    /// Waits for at least one datagram and takes those that are there, up to the batch's size; says how many.
+    /// Waits for at least one datagram and takes those that are there, up to the batch's size; says
+    /// how many.
     ///
     /// # Errors
     /// Those of `UdpSocket::recv`, when not even one came.
@@ -99,70 +106,3 @@ pub trait Datagrams {
 
 /// Milliseconds that a UDP socket waits for a datagram.
 pub const PATIENCE_MS: u64 = 250;
-
-/// Datagrams in one call at most. The same for every stack.
-pub const BATCH: usize = 64;
-
-/// Equal places for datagrams, side by side.
-#[derive(Debug)]
-pub struct Batch {
-    memory: Vec<u8>,
-    place: usize,
-    lengths: Vec<usize>,
-}
-
-impl Batch {
-    /// [`BATCH`] places of `place` bytes, all in use with their full length.
-    pub fn new(place: usize) -> Self {
-        let place = place.max(1);
-        Self {
-            memory: vec![0; place * BATCH],
-            place,
-            lengths: vec![place; BATCH],
-        }
-    }
-
-    /// Bytes in a place.
-    pub fn place(&self) -> usize {
-        self.place
-    }
-
-    /// The first `count` datagrams.
-    pub fn datagrams(&self, count: usize) -> impl Iterator<Item = &[u8]> {
-        let places = self.memory.chunks_exact(self.place).zip(&self.lengths);
-        places
-            .map(|(place, length)| place.get(..*length).unwrap_or(place))
-            .take(count)
-    }
-
-    /// The first `count` places, to be filled.
-    pub fn places(&mut self, count: usize) -> impl Iterator<Item = &mut [u8]> {
-        self.memory.chunks_exact_mut(self.place).take(count)
-    }
-
-    /// All memory and all lengths, for a socket that fills many places at once.
-    pub fn parts(&mut self) -> (&mut [u8], &mut [usize]) {
-        (&mut self.memory, &mut self.lengths)
-    }
-
-    /// All memory, for a socket that sends many places at once.
-    pub fn memory(&self) -> &[u8] {
-        &self.memory
-    }
-
-    /// Receives one datagram into the first place with `receive`.
-    ///
-    /// # Errors
-    /// Those of `receive`.
-    pub fn fill_first(
-        &mut self,
-        receive: impl FnOnce(&mut [u8]) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let place = self.memory.get_mut(..self.place).unwrap_or_default();
-        let length = receive(place)?;
-        if let Some(first) = self.lengths.first_mut() {
-            *first = length;
-        }
-        Ok(1)
-    }
-}

@@ -1,4 +1,5 @@
-//! The schema `gannet/compare/1`: one row for a link, a workload, a size and, over a virtual Ethernet, a direction.
+//! The schema `gannet/compare/1`: one row for a link, a workload, a size and, over a virtual
+//! Ethernet, a direction.
 //!
 //! A missing key means that there is no such figure, never zero.
 
@@ -62,7 +63,8 @@ pub struct Row {
     pub unit: String,
     /// What `cpu_seconds` is for: `s/GB`, `s/datagram` or `s/round trip`; both sides.
     pub cpu_unit: String,
-    /// The kernel at its best: blocking for round trips, the better of one by one and batches for datagrams.
+    /// The kernel at its best: blocking for round trips, the better of one by one and batches for
+    /// datagrams.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kernel: Option<Figure>,
     /// The kernel, never sleeping.

@@ -40,7 +40,8 @@ fn head(out: &mut String, document: &Document) {
     );
     let _ = writeln!(
         out,
-        "{} interleaved runs of {:.2} s or more each, after a warm-up; median [min .. max]; {:.0} s in all{}",
+        "{} interleaved runs of {:.2} s or more each after a warm-up, {:.0} s in all; \
+         median [min .. max]{}",
         method.pairs,
         method.seconds_per_run,
         method.elapsed_seconds,
@@ -206,7 +207,8 @@ fn direction(direction: Direction) -> &'static str {
 fn notes(out: &mut String, document: &Document) {
     let _ = writeln!(
         out,
-        "\nCPU: both sides, polling included. Limit: a raw ring that copies in and out, or one cache line there and\nback, between the same two cores. Ratios are taken in pairs, side by side in time."
+        "\nCPU: both sides, polling included. Limit: a raw ring that copies in and out, or one\n\
+         cache line there and back, between the same two cores. Ratios are taken in pairs."
     );
     for skipped in &document.skipped {
         let _ = writeln!(

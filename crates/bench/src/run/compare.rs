@@ -4,8 +4,8 @@
 //! for each scenario: for each pair: for each column: run it once       (A B C, A B C, ...)
 //! ```
 //!
-//! The seconds of a run follow from what is left of the budget and from what a run was seen to cost besides, so that
-//! the whole stays within its time on a slow machine, too.
+//! The seconds of a run follow from what is left of the budget and from what a run was seen to cost
+//! besides, so that the whole stays within its time on a slow machine, too.
 
 use std::time::Instant;
 
@@ -62,7 +62,8 @@ impl Progress for () {
 pub struct Measured {
     /// What was run.
     pub scenario: Scenario,
-    /// For each column its outcomes: as many for each, the i-th of all columns side by side in time.
+    /// For each column its outcomes: as many for each, the i-th of all columns side by side in
+    /// time.
     pub outcomes: Vec<(Column, Vec<Outcome>)>,
 }
 

@@ -1,7 +1,8 @@
 //! Two network namespaces with a virtual Ethernet between them.
 //!
-//! They have no names. Each lives exactly as long as a worker that does nothing but be in it, so that they and the
-//! interfaces in them go when the comparison ends, is interrupted or is killed: there is nothing to remove.
+//! They have no names. Each lives exactly as long as a worker that does nothing but be in it, so
+//! that they and the interfaces in them go when the comparison ends, is interrupted or is killed:
+//! there is nothing to remove.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,5 @@
-//! One run of one contender: workers start, meet, go together and report; their reports become one outcome.
+//! One run of one contender: workers start, meet, go together and report; their reports become one
+//! outcome.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
@@ -33,7 +34,8 @@ pub struct Ground {
 pub struct Outcome {
     /// Bits a second, datagrams a second, or seconds of a round trip.
     pub value: f64,
-    /// CPU seconds of both sides for 10^9 bytes of a TCP stream, for one round trip, or for one datagram delivered.
+    /// CPU seconds of both sides for 10^9 bytes of a TCP stream, for one round trip, or for one
+    /// datagram delivered.
     pub cpu_seconds: f64,
     /// Round-trip times.
     pub times: Option<Percentiles>,

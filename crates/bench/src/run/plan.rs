@@ -1,7 +1,8 @@
 //! What is compared with what, and with which sizes.
 //!
-//! A scenario is a link, a workload and a size; its *columns* are the contenders, which run one after the other in
-//! every pair. Every column but the limit and the subject is a reference that the subject is compared with.
+//! A scenario is a link, a workload and a size; its *columns* are the contenders, which run one
+//! after the other in every pair. Every column but the limit and the subject is a reference that
+//! the subject is compared with.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,9 @@
-//! One worker process: this program again, with a role on its standard input and its events on its output.
+//! One worker process: this program again, with a role on its standard input and its events on its
+//! output.
 //!
-//! A worker ends by itself after its report. It is killed (by its own process id, which cannot be another's: it is
-//! not reaped before) when it does not, and the kernel kills it when this process dies.
+//! A worker ends by itself after its report. It is killed (by its own process id, which cannot be
+//! another's: it is not reaped before) when it does not, and the kernel kills it when this process
+//! dies.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;

@@ -1,6 +1,7 @@
 //! What is measured, and when: a warm-up that counts for nothing, then the measured seconds.
 //!
-//! The clock is read once for every 64 KiB that went by. At a read a write it would cost more than a small write.
+//! The clock is read once for every 64 KiB that went by. At a read a write it would cost more than
+//! a small write.
 
 use std::time::Instant;
 

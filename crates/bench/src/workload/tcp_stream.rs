@@ -1,7 +1,9 @@
-//! A TCP stream, one way: the client writes `size` bytes at a time as fast as they are taken, the server reads.
+//! A TCP stream, one way: the client writes `size` bytes at a time as fast as they are taken, the
+//! server reads.
 //!
-//! Goodput is what the server read, from the end of the warm-up to the end of the stream. The client waits until the
-//! server has read everything, so that a stack in the client's own process gets to send it.
+//! Goodput is what the server read, from the end of the warm-up to the end of the stream. The
+//! client waits until the server has read everything, so that a stack in the client's own process
+//! gets to send it.
 
 use std::io::{self, ErrorKind};
 

@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 use super::cpu_seconds;
 use crate::role::{Load, Percentiles, Report};
 
-/// Collects round-trip times after a warm-up. One look at the clock a round trip: the end of one is the start of the
-/// next.
+/// Collects round-trip times after a warm-up. One look at the clock a round trip: the end of one is
+/// the start of the next.
 #[derive(Debug)]
 pub struct Times {
     histogram: Option<Histogram<u64>>,

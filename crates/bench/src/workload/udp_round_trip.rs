@@ -1,4 +1,5 @@
-//! A UDP round trip: one datagram there, one of the same size back. A lost one is given up after the socket's patience.
+//! A UDP round trip: one datagram there, one of the same size back. A lost one is given up after
+//! the socket's patience.
 
 use std::io::{self, ErrorKind};
 
@@ -11,7 +12,8 @@ use crate::role::{Load, Report};
 /// The client.
 ///
 /// # Errors
-/// Those of the socket; `InvalidData` when a verified byte is wrong; `TimedOut` when nothing comes back any more.
+/// Those of the socket; `InvalidData` when a verified byte is wrong; `TimedOut` when nothing comes
+/// back any more.
 pub fn ask(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
     let mut request = vec![0; load.size.max(LEAST)];
     let mut answer = request.clone();

@@ -1,7 +1,8 @@
-//! Datagrams one way, as fast as they are taken. Each begins with its number, so that the server knows which came.
+//! Datagrams one way, as fast as they are taken. Each begins with its number, so that the server
+//! knows which came.
 //!
-//! The client says how many there were; the orchestration subtracts. Lost is what was sent and never came, whatever
-//! dropped it.
+//! The client says how many there were; the orchestration subtracts. Lost is what was sent and
+//! never came, whatever dropped it.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -109,7 +110,8 @@ fn write_datagram(place: &mut [u8], number: u64, verify: bool) {
 /// The server.
 ///
 /// # Errors
-/// Those of the socket; `InvalidData` when a datagram has the wrong length or a verified byte is wrong.
+/// Those of the socket; `InvalidData` when a datagram has the wrong length or a verified byte is
+/// wrong.
 pub fn receive(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
     let size = load.size.max(LEAST);
     let mut batch = Batch::new(size);
