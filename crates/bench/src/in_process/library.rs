@@ -1,0 +1,16 @@
+//! Which library.
+
+use super::smoltcp;
+use crate::error::Problem;
+use crate::role::{InProcessJob, Library, Report};
+
+/// Runs a TCP stream through a library.
+///
+/// # Errors
+/// When the stack refuses, stands still or delivers a wrong byte.
+pub fn run(job: &InProcessJob) -> Result<Report, Problem> {
+    match job.library {
+        Library::Smoltcp => smoltcp::stream(&job.load, 65_535),
+        Library::SmoltcpSmallPackets => smoltcp::stream(&job.load, 1_500),
+    }
+}
