@@ -84,6 +84,8 @@ pub enum Workload {
     UdpStream,
     /// One datagram, one answer of the same size.
     UdpRoundTrip,
+    /// Connections that carry nothing; as many as the size says.
+    TcpIdle,
 }
 
 impl Workload {
@@ -94,12 +96,18 @@ impl Workload {
             Self::TcpRoundTrip => "tcp_round_trip",
             Self::UdpStream => "udp_stream",
             Self::UdpRoundTrip => "udp_round_trip",
+            Self::TcpIdle => "tcp_idle",
         }
     }
 
-    /// Whether a time is measured (smaller is better), not a rate.
+    /// Whether a time is measured.
     pub fn is_round_trip(self) -> bool {
         matches!(self, Self::TcpRoundTrip | Self::UdpRoundTrip)
+    }
+
+    /// Whether smaller is better.
+    pub fn is_cost(self) -> bool {
+        self.is_round_trip() || self == Self::TcpIdle
     }
 }
 
@@ -123,7 +131,7 @@ pub struct Traffic {
 /// How much and how long. The same for both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
-    /// Bytes in one write, request or datagram.
+    /// Bytes in one write, request or datagram; the number of connections when they are idle.
     pub size: usize,
     /// Seconds measured.
     pub seconds: f64,
@@ -210,6 +218,8 @@ pub struct Report {
     pub hash: Option<u64>,
     /// Bytes compared with the pattern, one by one.
     pub verified_bytes: u64,
+    /// Memory resident in the process at the end, shared memory included; where it is measured.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Round-trip times in seconds.

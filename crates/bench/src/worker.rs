@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::{CpuSet, LinkNameSpaceType};
 
 use crate::error::Problem;
@@ -19,7 +19,7 @@ use crate::limits::{cache_line, ring, sys};
 use crate::peer::kernel::Kernel;
 use crate::peer::{DatagramPeer, StreamPeer};
 use crate::role::{Event, Job, Limit, LimitJob, PeerKind, Report, Role, Side, Traffic, Workload};
-use crate::workload::{tcp_round_trip, tcp_stream, udp_round_trip, udp_stream};
+use crate::workload::{tcp_idle, tcp_round_trip, tcp_stream, udp_round_trip, udp_stream};
 
 /// Exit status of a worker that outlived its deadline.
 const LATE: i32 = 124;
@@ -177,6 +177,7 @@ fn talk<P: StreamPeer + DatagramPeer>(
     let what = format!("{} as {:?}", traffic.workload.name(), traffic.side).to_lowercase();
     match traffic.workload {
         Workload::TcpStream | Workload::TcpRoundTrip => talk_stream(peer, traffic, go, &what),
+        Workload::TcpIdle => stay_idle(peer, traffic, go),
         Workload::UdpStream | Workload::UdpRoundTrip => talk_datagrams(peer, traffic, go, &what),
     }
 }
@@ -188,12 +189,8 @@ fn talk_stream<P: StreamPeer>(
     what: &str,
 ) -> Result<Report, Problem> {
     let mut stream = match traffic.side {
-        Side::Server => listen_and_accept(peer, traffic)?,
-        Side::Client => {
-            let to = destination(traffic)?;
-            peer.connect(to)
-                .map_err(|error| broken(&format!("connect to {to}"), error))?
-        }
+        Side::Server => accept(peer, &mut listen(peer, traffic)?)?,
+        Side::Client => connect(peer, traffic)?,
     };
     ready(go)?;
     let (stream, load) = (&mut stream, &traffic.load);
@@ -206,14 +203,57 @@ fn talk_stream<P: StreamPeer>(
     .map_err(|error| broken(&format!("run {what}"), error))
 }
 
-fn listen_and_accept<P: StreamPeer>(peer: &P, traffic: &Traffic) -> Result<P::Stream, Problem> {
+fn stay_idle<P: StreamPeer>(
+    peer: &P,
+    traffic: &Traffic,
+    go: &Receiver<()>,
+) -> Result<Report, Problem> {
+    allow_many_descriptors()?;
+    let count = 0..traffic.load.size;
+    let connections: Vec<P::Stream> = match traffic.side {
+        Side::Server => {
+            let mut listener = listen(peer, traffic)?;
+            count
+                .map(|_| accept(peer, &mut listener))
+                .collect::<Result<_, _>>()?
+        }
+        Side::Client => count
+            .map(|_| connect(peer, traffic))
+            .collect::<Result<_, _>>()?,
+    };
+    ready(go)?;
+    tcp_idle::hold(&connections, &traffic.load).map_err(|error| broken("stay idle", error))
+}
+
+/// The kernel wants a descriptor for each connection.
+fn allow_many_descriptors() -> Result<(), Problem> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let limit = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    rustix::process::setrlimit(Resource::Nofile, limit)
+        .map_err(|error| broken("raise the number of descriptors", error))
+}
+
+fn listen<P: StreamPeer>(peer: &P, traffic: &Traffic) -> Result<P::Listener, Problem> {
     let at = SocketAddr::new(traffic.local, 0);
-    let (mut listener, at) = peer
+    let (listener, at) = peer
         .listen(at)
         .map_err(|error| broken(&format!("listen at {at}"), error))?;
     say(&Event::Listening(at))?;
-    peer.accept(&mut listener)
-        .map_err(|error| broken(&format!("accept at {at}"), error))
+    Ok(listener)
+}
+
+fn accept<P: StreamPeer>(peer: &P, listener: &mut P::Listener) -> Result<P::Stream, Problem> {
+    peer.accept(listener)
+        .map_err(|error| broken("accept a connection", error))
+}
+
+fn connect<P: StreamPeer>(peer: &P, traffic: &Traffic) -> Result<P::Stream, Problem> {
+    let to = destination(traffic)?;
+    peer.connect(to)
+        .map_err(|error| broken(&format!("connect to {to}"), error))
 }
 
 fn talk_datagrams<P: DatagramPeer>(

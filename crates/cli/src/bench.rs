@@ -29,6 +29,8 @@ enum What {
     UdpStream(Scenario),
     /// UDP: one datagram and its answer at a time
     UdpRoundTrip(Scenario),
+    /// TCP connections that carry nothing: their memory and processor time
+    Idle(Idle),
     /// The marks to reach, with what is measured now
     Marks(Marks),
 }
@@ -56,6 +58,19 @@ struct Scenario {
 }
 
 #[derive(Debug, Args)]
+struct Idle {
+    /// How many
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=25_000))]
+    connections: u32,
+    /// Seconds of each run
+    #[arg(long, default_value = "1", value_parser = choices::seconds)]
+    seconds: f64,
+    /// Print JSON (schema gannet/compare/1)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 struct Marks {
     /// Less time for each run
     #[arg(long)]
@@ -71,6 +86,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
         What::TcpRoundTrip(scenario) => one(role::Workload::TcpRoundTrip, scenario),
         What::UdpStream(scenario) => one(role::Workload::UdpStream, scenario),
         What::UdpRoundTrip(scenario) => one(role::Workload::UdpRoundTrip, scenario),
+        What::Idle(idle) => one(
+            role::Workload::TcpIdle,
+            &Scenario {
+                size: vec![idle.connections as usize],
+                link: Link::Channel,
+                seconds: idle.seconds,
+                pairs: 1,
+                verify: false,
+                json: idle.json,
+            },
+        ),
         What::Marks(arguments) => marks(arguments),
     }
 }
@@ -102,9 +128,11 @@ struct MarksDocument {
 }
 
 fn marks(arguments: &Marks) -> Result<ExitCode, Problem> {
+    let mut workloads = choices::or_all::<choices::Workload, _>(&[]);
+    workloads.push(role::Workload::TcpIdle);
     let document = measure(&Options {
         links: vec![plan::Link::Channel, plan::Link::Veth, plan::Link::InProcess],
-        workloads: choices::or_all::<choices::Workload, _>(&[]),
+        workloads,
         sizes: Vec::new(),
         // The sizes of the quick run are those of the marks.
         quick: true,

@@ -115,7 +115,7 @@ impl KernelDatagrams {
         for turn in 0u32.. {
             match ask(&self.inner) {
                 Err(error) if self.way.busy && error.kind() == ErrorKind::WouldBlock => {
-                    if turn % 1024 == 0 {
+                    if turn % 1024 == 1023 {
                         let now = Instant::now();
                         let end = now + Duration::from_millis(PATIENCE_MS);
                         if now >= *until.get_or_insert(end) {

@@ -57,9 +57,9 @@ pub struct Row {
     /// Over a virtual Ethernet: which end is the kernel's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub direction: Option<Direction>,
-    /// Bytes in a write, request or datagram.
+    /// Bytes in a write, request or datagram; the number of connections when they are idle.
     pub size_bytes: usize,
-    /// `bit/s`, `datagram/s` or `s`.
+    /// `bit/s`, `datagram/s`, `s` or `core`.
     pub unit: String,
     /// What `cpu_seconds` is for: `s/GB`, `s/datagram` or `s/round trip`; both sides.
     pub cpu_unit: String,
@@ -125,6 +125,9 @@ pub struct Figure {
     /// Datagrams lost in all runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lost: Option<u64>,
+    /// Memory of the larger process: the largest of all runs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub memory_bytes: Option<u64>,
     /// Bytes checked in all runs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub verified_bytes: Option<u64>,
@@ -238,7 +241,7 @@ fn times_better(
     theirs: Option<Samples<'_>>,
 ) -> Option<Summary> {
     let (ours, theirs) = (values(ours?.1), values(theirs?.1));
-    match workload.is_round_trip() {
+    match workload.is_cost() {
         true => Summary::of_ratios(&theirs, &ours),
         false => Summary::of_ratios(&ours, &theirs),
     }
@@ -272,6 +275,10 @@ fn figure((column, outcomes): Samples<'_>) -> Option<Figure> {
         sent: datagrams(&|datagrams| datagrams.sent),
         delivered: datagrams(&|datagrams| datagrams.delivered),
         lost: datagrams(&|datagrams| datagrams.lost),
+        memory_bytes: outcomes
+            .iter()
+            .filter_map(|outcome| outcome.memory_bytes)
+            .max(),
         verified_bytes: (verified > 0).then_some(verified),
     })
 }
@@ -281,6 +288,7 @@ fn units(workload: Workload) -> (&'static str, &'static str) {
         Workload::TcpStream => ("bit/s", "s/GB"),
         Workload::UdpStream => ("datagram/s", "s/datagram"),
         Workload::TcpRoundTrip | Workload::UdpRoundTrip => ("s", "s/round trip"),
+        Workload::TcpIdle => ("core", "s/s"),
     }
 }
 

@@ -12,6 +12,7 @@ fn outcome(value: f64) -> Outcome {
         times: None,
         datagrams: None,
         verified_bytes: 0,
+        memory_bytes: None,
     }
 }
 

@@ -54,6 +54,7 @@ pub fn marks(document: &Document) -> Vec<Mark> {
     let stream = |size| row(Link::Channel, Workload::TcpStream, size, None);
     let veth = |direction| row(Link::Veth, Workload::TcpStream, 64 * KIB, Some(direction));
     let round_trip = row(Link::Channel, Workload::TcpRoundTrip, 1, None);
+    let idle = |count| row(Link::Channel, Workload::TcpIdle, count, None);
     let datagrams = row(Link::Channel, Workload::UdpStream, 128, None);
     let library = row(Link::InProcess, Workload::TcpStream, 64 * KIB, None);
     vec![
@@ -108,6 +109,16 @@ pub fn marks(document: &Document) -> Vec<Mark> {
             30.0,
         ),
         at_most("UDP 128 B, channel: datagrams lost", lost(datagrams), 0.0),
+        at_most(
+            "10,000 idle connections: MiB in one process",
+            memory(idle(10_000)),
+            64.0,
+        ),
+        at_most(
+            "two connected idle processes: % of a core",
+            cores(idle(1)),
+            0.1,
+        ),
     ]
 }
 
@@ -139,6 +150,15 @@ fn share(row: Option<&Row>) -> Option<f64> {
 
 fn lost(row: Option<&Row>) -> Option<f64> {
     row?.gannet.as_ref()?.lost.map(|lost| lost as f64)
+}
+
+fn memory(row: Option<&Row>) -> Option<f64> {
+    let bytes = row?.gannet.as_ref()?.memory_bytes?;
+    Some(bytes as f64 / f64::from(1 << 20))
+}
+
+fn cores(row: Option<&Row>) -> Option<f64> {
+    Some(row?.gannet.as_ref()?.value.median * 100.0)
 }
 
 /// The marks as a table.

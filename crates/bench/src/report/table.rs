@@ -64,6 +64,7 @@ fn title(row: &Row) -> String {
         Workload::TcpRoundTrip => "TCP round trip, p50 in µs",
         Workload::UdpStream => "UDP stream, 1,000 datagrams/s delivered",
         Workload::UdpRoundTrip => "UDP round trip, p50 in µs",
+        Workload::TcpIdle => "idle TCP connections, cores in use by both sides",
     };
     format!("{what} · {link}")
 }
@@ -73,6 +74,7 @@ fn table(out: &mut String, rows: &[Row]) {
     let Some(first) = rows.first() else { return };
     let cpu = match first.workload {
         Workload::TcpStream => "s/GB",
+        Workload::TcpIdle => "s/s",
         _ => "µs/op",
     };
     let mut columns: Vec<(String, Vec<String>)> = Vec::new();
@@ -85,7 +87,10 @@ fn table(out: &mut String, rows: &[Row]) {
             columns.push((name.to_owned(), cells.collect()));
         }
     };
-    add("bytes", &|row| Some(size(row.size_bytes)));
+    match first.workload {
+        Workload::TcpIdle => add("connections", &|row| Some(row.size_bytes.to_string())),
+        _ => add("bytes", &|row| Some(size(row.size_bytes))),
+    }
     add("direction", &|row| {
         row.direction
             .map(|direction| self::direction(direction).to_owned())
@@ -125,11 +130,13 @@ fn figure_columns(
         let figure = of(row)?;
         Some(percent(figure.lost? as f64 / figure.sent?.max(1) as f64))
     });
+    add("MiB", &|row| {
+        Some(number(of(row)?.memory_bytes? as f64 / f64::from(1 << 20)))
+    });
     add(&format!("CPU {cpu}"), &|row| {
-        let scale = if row.workload == Workload::TcpStream {
-            1.0
-        } else {
-            1e6
+        let scale = match row.workload {
+            Workload::TcpStream | Workload::TcpIdle => 1.0,
+            _ => 1e6,
         };
         of(row).map(|figure| number(figure.cpu_seconds * scale))
     });
@@ -162,6 +169,7 @@ fn value(row: &Row, figure: &Figure) -> String {
     let scale = match row.workload {
         Workload::TcpStream => 1e-9,
         Workload::UdpStream => 1e-3,
+        Workload::TcpIdle => 1.0,
         Workload::TcpRoundTrip | Workload::UdpRoundTrip => 1e6,
     };
     let [median, min, max] = [median, min, max].map(|value| number(value * scale));
@@ -282,8 +290,8 @@ fn losses(out: &mut String, document: &Document) {
 }
 
 fn speed(row: &Row, ratio: f64) -> (&'static str, f64) {
-    match row.workload.is_round_trip() {
-        true => ("time", 1.0 / ratio),
+    match row.workload.is_cost() {
+        true => ("cost", 1.0 / ratio),
         false => ("rate", ratio),
     }
 }

@@ -32,7 +32,7 @@ pub struct Ground {
 /// What one run of one contender gave.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Bits a second, datagrams a second, or seconds of a round trip.
+    /// Bits a second, datagrams a second, seconds of a round trip, or cores in use (both sides).
     pub value: f64,
     /// CPU seconds of both sides for 10^9 bytes of a TCP stream, for one round trip, or for one
     /// datagram delivered.
@@ -43,6 +43,8 @@ pub struct Outcome {
     pub datagrams: Option<Datagrams>,
     /// Bytes that were checked.
     pub verified_bytes: u64,
+    /// Memory of the larger process, where it is measured.
+    pub memory_bytes: Option<u64>,
 }
 
 /// What became of datagrams in one run, warm-up included.
@@ -206,6 +208,7 @@ fn outcome(workload: Workload, client: &Report, server: &Report) -> Result<Outco
             server.operations as f64 / server.seconds,
             server.all_operations as f64,
         ),
+        Workload::TcpIdle => (cpu / client.seconds, client.seconds),
         Workload::TcpRoundTrip | Workload::UdpRoundTrip => (
             client.times.map_or(f64::NAN, |times| times.p50),
             client.all_operations as f64,
@@ -231,6 +234,7 @@ fn outcome(workload: Workload, client: &Report, server: &Report) -> Result<Outco
         times: client.times,
         datagrams: (workload == Workload::UdpStream).then_some(datagrams),
         verified_bytes: client.verified_bytes.max(server.verified_bytes),
+        memory_bytes: client.memory_bytes.max(server.memory_bytes),
     })
 }
 

@@ -103,7 +103,7 @@ fn references(link: Link, workload: Workload) -> Vec<(Column, Way)> {
         (Link::InProcess, _) => [Library::Smoltcp, Library::SmoltcpSmallPackets]
             .map(|library| (Column::Library(library), Way::Library(library)))
             .into(),
-        (_, Workload::TcpStream) => vec![kernel(PeerKind::Kernel)],
+        (_, Workload::TcpStream | Workload::TcpIdle) => vec![kernel(PeerKind::Kernel)],
         (_, Workload::UdpStream) => {
             vec![kernel(PeerKind::Kernel), kernel(PeerKind::KernelBatch)]
         }
@@ -123,6 +123,7 @@ fn limit(link: Link, workload: Workload) -> Option<(Column, Way)> {
     let limit = match workload {
         Workload::TcpRoundTrip | Workload::UdpRoundTrip => Limit::CacheLine,
         Workload::TcpStream | Workload::UdpStream => Limit::RawRing,
+        Workload::TcpIdle => return None,
     };
     (link == Link::Channel).then_some((Column::Limit(limit), Way::Limit(limit)))
 }
@@ -136,6 +137,9 @@ pub fn sizes(link: Link, workload: Workload, quick: bool) -> Vec<usize> {
         (Link::InProcess, Workload::TcpStream, true) => vec![64 * KIB],
         (Link::InProcess, Workload::TcpStream, false) => TCP_SIZES.into(),
         (Link::InProcess, _, _) => Vec::new(),
+        // Numbers of connections: two idle processes, and many in one.
+        (Link::Channel, Workload::TcpIdle, _) => vec![1, 10_000],
+        (Link::Veth, Workload::TcpIdle, _) => Vec::new(),
         (Link::Channel, Workload::TcpStream, true) => {
             vec![16 * KIB, 64 * KIB, 128 * KIB, 1024 * KIB]
         }

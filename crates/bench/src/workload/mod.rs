@@ -1,9 +1,11 @@
-//! The four conversations, written once against the traits of [`crate::peer`].
+//! The conversations, written once against the traits of [`crate::peer`].
 //!
 //! * [`tcp_stream`], [`tcp_round_trip`], [`udp_stream`], [`udp_round_trip`]
+//! * [`tcp_idle`]: connections that carry nothing
 //! * `clock`: what is measured, and when
 
 mod clock;
+pub mod tcp_idle;
 pub mod tcp_round_trip;
 pub mod tcp_stream;
 mod times;
