@@ -185,8 +185,8 @@ fn a_kill_ends_everything() {
     ends_everything(Signal::KILL);
 }
 
-/// Starts a long comparison, waits until its workers and their namespaces are there, sends a signal, and looks
-/// whether any of them is left.
+/// Starts a long comparison, waits until its workers and their namespaces are there, sends a
+/// signal, and looks whether any of them is left.
 fn ends_everything(signal: Signal) {
     let root = may_make_namespaces();
     let link = if root { "veth" } else { "channel" };

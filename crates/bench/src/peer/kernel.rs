@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 use super::{Batch, ByteStream, DatagramPeer, Datagrams, PATIENCE_MS, StreamPeer};
 use crate::limits::sys;
 
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
 /// The kernel's sockets, used in one of three ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
@@ -27,6 +30,9 @@ impl StreamPeer for Kernel {
 
     fn listen(&self, at: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
         let listener = TcpListener::bind(at)?;
+        // The standard library's 128 overflow when connections come fast, and each lost request
+        // for a connection costs a second.
+        rustix::net::listen(&listener, BACKLOG)?;
         let at = listener.local_addr()?;
         Ok((listener, at))
     }
