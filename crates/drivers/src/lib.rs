@@ -7,7 +7,8 @@
 //! * [`interface`]: network interfaces of the kernel: look, set up, explain errors.
 //! * [`packet`]: a network interface through an AF_PACKET socket.
 //! * `sys`: memory mappings, for every driver that shares memory with somebody.
-//! * [`virtio`]: frames with a virtio-net header to and from the kernel.
+//! * [`tap`]: a TUN or TAP device: the kernel of this machine at the other end.
+//! * [`virtio`]: what both share: frames with a virtio-net header to and from the kernel.
 //! * [`wait`]: spin for a bounded while, then sleep on descriptors.
 
 #![deny(unsafe_code)]
@@ -16,6 +17,7 @@ pub mod channel;
 pub mod interface;
 pub mod packet;
 mod sys;
+pub mod tap;
 pub mod virtio;
 pub mod wait;
 

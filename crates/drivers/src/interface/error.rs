@@ -2,9 +2,9 @@
 
 use std::io;
 
-/// `cause` with its story in three lines: `operation` on `interface`, the reason, and a `try:` line.
-/// The [`io::ErrorKind`] stays, except that a missing interface, for which std has no kind of its
-/// own, is [`io::ErrorKind::NotFound`].
+/// `cause` with its story in three lines: `operation` on `interface`, the reason, and a `try:`
+/// line. The [`io::ErrorKind`] stays, except that a missing interface, for which std has no kind of
+/// its own, is [`io::ErrorKind::NotFound`].
 pub fn explain(operation: &str, interface: &str, cause: io::Error) -> io::Error {
     let (why, attempt) = match cause.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => (

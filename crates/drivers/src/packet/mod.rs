@@ -1,7 +1,8 @@
 //! A network interface through an AF_PACKET socket with virtio-net headers.
 //!
-//! The interface stays the kernel's: what arrives reaches both. Give the interface no address of the
-//! same network, or the kernel answers too (with resets to TCP segments it knows no socket for).
+//! The interface stays the kernel's: what arrives reaches both. Give the interface no address of
+//! the same network, or the kernel answers too (with resets to TCP segments it knows no socket
+//! for).
 //!
 //! * `socket.rs`: [`PacketDriver`]: opening, capabilities, state.
 //! * `sys.rs`: socket options and addresses that only libc speaks.

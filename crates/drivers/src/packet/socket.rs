@@ -20,11 +20,11 @@ pub struct Options {
     /// Bytes of frames that the kernel keeps for us while we do not look. 32 MiB: two full windows
     /// of 16 MiB. Without CAP_NET_ADMIN no more than `net.core.rmem_max`.
     pub receive_buffer: usize,
-    /// Bytes of frames of ours in the interface's queue. 4 MiB: more would only wait longer. Without
-    /// CAP_NET_ADMIN no more than `net.core.wmem_max`.
+    /// Bytes of frames of ours in the interface's queue. 4 MiB: more would only wait longer.
+    /// Without CAP_NET_ADMIN no more than `net.core.wmem_max`.
     pub send_buffer: usize,
-    /// Goes around the interface's queueing discipline. Off: it saves some 100 ns per frame, but the
-    /// kernel then drops every super-segment that the device cannot cut itself.
+    /// Goes around the interface's queueing discipline. Off: it saves some 100 ns per frame, but
+    /// the kernel then drops every super-segment that the device cannot cut itself.
     pub bypass_queue: bool,
 }
 
@@ -119,6 +119,9 @@ fn cuts_datagrams() -> bool {
     version >= (6, 2)
 }
 
+/// Up, and with a carrier.
+const RUNNING: requests::Flags = libc::IFF_UP | libc::IFF_RUNNING;
+
 impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -132,21 +135,12 @@ impl Port for PacketSocket {
         let fd = self.socket.as_fd();
         let flags = requests::name(fd, self.index).and_then(|name| requests::flags(fd, &name));
         match flags {
-            Ok(flags) => state_of(flags),
+            Ok(flags) if flags & RUNNING == RUNNING => LinkState::Up,
+            Ok(_) => LinkState::Down,
             Err(error) => match error.raw_os_error() {
                 Some(libc::ENODEV | libc::ENXIO) => LinkState::Gone,
                 _ => LinkState::Down,
             },
         }
-    }
-}
-
-/// The state that interface `flags` mean.
-pub(crate) fn state_of(flags: requests::Flags) -> LinkState {
-    let both = libc::IFF_UP | libc::IFF_RUNNING;
-    if flags & both == both {
-        LinkState::Up
-    } else {
-        LinkState::Down
     }
 }

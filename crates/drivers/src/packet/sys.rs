@@ -44,8 +44,8 @@ fn set<T: Copy>(
 ) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
     let from: *const T = value;
-    // SAFETY: `fd` is open while borrowed; the kernel reads `len` bytes, which `value` has, and, for
-    // the filter, the program it points to, which is a constant.
+    // SAFETY: `fd` is open while borrowed; the kernel reads `len` bytes, which `value` has, and,
+    // for the filter, the program it points to, which is a constant.
     match unsafe { libc::setsockopt(fd.as_raw_fd(), level, number, from.cast(), len) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

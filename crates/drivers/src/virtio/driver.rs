@@ -70,8 +70,8 @@ impl Default for SegmentSize {
 
 /// Slots that wait for the kernel at most.
 const QUEUE: usize = 64;
-/// Queued bytes beyond which the kernel gets them before the end of the batch: what was written last
-/// is then still in the core's own cache, and the receiver need not wait for the rest.
+/// Queued bytes beyond which the kernel gets them before the end of the batch: what was written
+/// last is then still in the core's own cache, and the receiver need not wait for the rest.
 const EAGER: usize = 64 << 10;
 /// Full queues in a row after which a frame is given up.
 const CONGESTED_MAX: u32 = 64;
@@ -80,8 +80,8 @@ const LOOK_EVERY: u32 = 1024;
 /// Frames dropped in one call of `receive` before the caller gets a turn.
 const DROPS_MAX: usize = 16;
 
-/// Moves frames between a segment and an interface of the kernel. See [`crate::packet`] for how
-/// to make one.
+/// Moves frames between a segment and an interface of the kernel. See [`crate::packet`] and
+/// [`crate::tap`] for how to make one.
 pub struct VirtioDriver<P> {
     port: P,
     capabilities: Capabilities,

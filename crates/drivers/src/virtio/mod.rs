@@ -20,5 +20,7 @@ mod header;
 mod stock;
 pub(crate) mod sys;
 
+pub(crate) use header::HEADER;
+
 pub use driver::{DropReason, Port, SegmentSize, VirtioDriver};
 pub use sys::Call;

@@ -8,9 +8,9 @@
 //!   share it
 //! ```
 //! The blocks form one stretch, which a frame is received into from `used` on. Small frames follow
-//! each other in the current block, each with a reference of its own; a large frame takes the blocks
-//! it fills with it. Blocks that nothing came into stay armed: nothing is allocated per packet, and
-//! a full-sized frame costs the blocks it needs, a small one its own bytes.
+//! each other in the current block, each with a reference of its own; a large frame takes the
+//! blocks it fills with it. Blocks that nothing came into stay armed: nothing is allocated per
+//! packet, and a full-sized frame costs the blocks it needs, a small one its own bytes.
 
 use gannet_link::slot::{INLINE_MAX, flags};
 use gannet_link::{BlockId, Pool, Range, Slot};
@@ -51,8 +51,8 @@ impl Stock {
         }
     }
 
-    /// Arms what is missing and lists where the next frame goes: how many entries of `ranges`, fewer
-    /// than a large frame needs when memory is short.
+    /// Arms what is missing and lists where the next frame goes: how many entries of `ranges`,
+    /// fewer than a large frame needs when memory is short.
     #[inline]
     pub(crate) fn arm(&mut self, pool: &mut Pool, ranges: &mut [Range; ARMED_MAX]) -> usize {
         let mut count = 0;
