@@ -10,7 +10,7 @@ use gannet_bench::run::compare::Options;
 use gannet_bench::run::plan;
 use serde::Serialize;
 
-use crate::choices::{self, Link};
+use crate::choices::{self, Link, Peer};
 use crate::compare::{measure, print_json, status};
 
 #[derive(Debug, Args)]
@@ -43,6 +43,9 @@ struct Scenario {
     /// What joins the two ends
     #[arg(long, value_enum, default_value = "channel")]
     link: Link,
+    /// Only this contender (may be given several times)
+    #[arg(long, value_enum)]
+    peer: Vec<Peer>,
     /// Seconds of each run
     #[arg(long, default_value = "1", value_parser = choices::seconds)]
     seconds: f64,
@@ -91,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
             &Scenario {
                 size: vec![idle.connections as usize],
                 link: Link::Channel,
+                peer: Vec::new(),
                 seconds: idle.seconds,
                 pairs: 1,
                 verify: false,
@@ -106,6 +110,7 @@ fn one(workload: role::Workload, scenario: &Scenario) -> Result<ExitCode, Proble
         links: vec![scenario.link.into()],
         workloads: vec![workload],
         sizes: scenario.size.clone(),
+        contenders: scenario.peer.iter().copied().map(Into::into).collect(),
         quick: false,
         verify: scenario.verify,
         pairs: usize::from(scenario.pairs),
@@ -134,6 +139,7 @@ fn marks(arguments: &Marks) -> Result<ExitCode, Problem> {
         links: vec![plan::Link::Channel, plan::Link::Veth, plan::Link::InProcess],
         workloads,
         sizes: Vec::new(),
+        contenders: Vec::new(),
         // The sizes of the quick run are those of the marks.
         quick: true,
         verify: false,

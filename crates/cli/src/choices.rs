@@ -49,6 +49,33 @@ impl From<Workload> for role::Workload {
     }
 }
 
+/// The contenders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Peer {
+    /// Kernel sockets, blocking
+    Kernel,
+    /// Kernel sockets, never sleeping
+    KernelBusy,
+    /// Kernel sockets, datagrams in batches
+    KernelBatch,
+    /// smoltcp, both ends in one process
+    Smoltcp,
+    /// The raw ring or the cache-line round trip
+    Limit,
+}
+
+impl From<Peer> for plan::Contender {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::Kernel => Self::Kernel,
+            Peer::KernelBusy => Self::KernelBusy,
+            Peer::KernelBatch => Self::KernelBatch,
+            Peer::Smoltcp => Self::Smoltcp,
+            Peer::Limit => Self::Limit,
+        }
+    }
+}
+
 /// All of them when none is chosen.
 pub(crate) fn or_all<T: ValueEnum + Clone, U: From<T>>(chosen: &[T]) -> Vec<U> {
     let chosen = if chosen.is_empty() {

@@ -12,7 +12,7 @@ use gannet_bench::run::interrupt::Interrupt;
 use gannet_bench::run::workers::Launcher;
 use serde::Serialize;
 
-use crate::choices::{self, Link, Workload};
+use crate::choices::{self, Link, Peer, Workload};
 use crate::progress::Bar;
 
 /// Seconds for all runs; what is around them has the rest of the minute, or of the ten.
@@ -39,6 +39,9 @@ pub(crate) struct Arguments {
     /// Only this size, like 64, 16K or 1M (may be given several times)
     #[arg(long, value_parser = choices::size)]
     size: Vec<usize>,
+    /// Only this contender (may be given several times)
+    #[arg(long, value_enum)]
+    peer: Vec<Peer>,
     /// Interleaved runs of each contender
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pairs: u16,
@@ -53,6 +56,7 @@ impl Arguments {
             links: choices::or_all(&self.link),
             workloads: choices::or_all(&self.workload),
             sizes: self.size.clone(),
+            contenders: self.peer.iter().copied().map(Into::into).collect(),
             quick: self.quick,
             verify: self.verify,
             pairs: usize::from(self.pairs),

@@ -89,7 +89,7 @@ fn a_library_in_one_process() {
 fn pairs_and_choices() {
     let document = json(
         "compare --link channel --workload tcp-stream --size 4K --size 64K --pairs 3 \
-         --seconds 0.02 --json",
+         --seconds 0.02 --peer kernel --json",
     );
     let sizes: Vec<_> = document["results"].as_array().unwrap().iter().collect();
     assert_eq!(sizes.len(), 2);
@@ -97,6 +97,10 @@ fn pairs_and_choices() {
     let kernel = &sizes[0]["kernel"];
     let [min, median, max] = ["min", "median", "max"].map(|key| kernel[key].as_f64().unwrap());
     assert!(min <= median && median <= max);
+    assert!(
+        sizes[0].get("limit").is_none(),
+        "only the kernel was chosen"
+    );
     assert!(
         kernel.get("verified_bytes").is_none(),
         "nothing was verified"

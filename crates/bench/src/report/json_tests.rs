@@ -196,6 +196,7 @@ fn a_document_can_be_read_back() {
         links: vec![Link::Channel],
         workloads: vec![Workload::TcpStream],
         sizes: vec![],
+        contenders: vec![],
         quick: true,
         verify: false,
         pairs: 3,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::namespaces::Namespaces;
 use super::pair::{Ground, Outcome};
-use super::plan::{self, Column, Link, Scenario};
+use super::plan::{self, Column, Contender, Link, Scenario};
 use super::workers::Launcher;
 use crate::error::Problem;
 use crate::role::{Load, Workload};
@@ -28,6 +28,8 @@ pub struct Options {
     pub workloads: Vec<Workload>,
     /// Only these sizes in bytes; all when empty.
     pub sizes: Vec<usize>,
+    /// Only these contenders; all when empty.
+    pub contenders: Vec<Contender>,
     /// Fewer sizes and less time.
     pub quick: bool,
     /// Check every byte.
@@ -127,6 +129,9 @@ pub fn run(
     if !options.sizes.is_empty() {
         scenarios = chosen_sizes(&links, options);
     }
+    scenarios
+        .iter_mut()
+        .for_each(|scenario| scenario.only(&options.contenders));
     let runs = scenarios
         .iter()
         .map(|scenario| scenario.columns.len() * options.pairs)
@@ -303,6 +308,7 @@ mod tests {
             links: vec![Link::Channel],
             workloads: vec![Workload::TcpStream],
             sizes: Vec::new(),
+            contenders: Vec::new(),
             quick: true,
             verify: false,
             pairs: 5,

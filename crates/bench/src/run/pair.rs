@@ -59,7 +59,7 @@ pub struct Datagrams {
 }
 
 /// Seconds that everything around the measured seconds may take before a worker is given up.
-const SLACK: f64 = 15.0;
+const SLACK: f64 = 10.0;
 
 impl Ground {
     /// Runs one contender once.

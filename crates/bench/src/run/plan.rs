@@ -57,6 +57,35 @@ pub enum Column {
     Limit(Limit),
 }
 
+/// Contenders as one chooses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// Kernel sockets, blocking.
+    Kernel,
+    /// Kernel sockets, never sleeping.
+    KernelBusy,
+    /// Kernel sockets, datagrams in batches.
+    KernelBatch,
+    /// smoltcp.
+    Smoltcp,
+    /// What the machine can do.
+    Limit,
+}
+
+impl Column {
+    /// Whose column it is. The subject is nobody's: it is always run.
+    pub fn contender(self) -> Option<Contender> {
+        match self {
+            Self::Kernel(PeerKind::Kernel) => Some(Contender::Kernel),
+            Self::Kernel(PeerKind::KernelBusy) => Some(Contender::KernelBusy),
+            Self::Kernel(PeerKind::KernelBatch) => Some(Contender::KernelBatch),
+            Self::Library(_) => Some(Contender::Smoltcp),
+            Self::Limit(_) => Some(Contender::Limit),
+            Self::Subject(_) => None,
+        }
+    }
+}
+
 /// How a column is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -92,6 +121,19 @@ impl Scenario {
             workload,
             size,
             columns,
+        }
+    }
+}
+
+impl Scenario {
+    /// Leaves out all contenders but these; none chosen: all stay.
+    pub fn only(&mut self, contenders: &[Contender]) {
+        let chosen = |column: Column| match column.contender() {
+            Some(contender) => contenders.contains(&contender),
+            None => true,
+        };
+        if !contenders.is_empty() {
+            self.columns.retain(|(column, _)| chosen(*column));
         }
     }
 }
@@ -207,6 +249,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn contenders_can_be_chosen() {
+        let columns = |contenders: &[Contender]| {
+            let mut scenario = Scenario::new(Link::Channel, Workload::TcpRoundTrip, 1);
+            scenario.only(contenders);
+            scenario
+                .columns
+                .iter()
+                .filter_map(|(column, _)| column.contender())
+                .collect::<Vec<_>>()
+        };
+        let all = [Contender::Kernel, Contender::KernelBusy, Contender::Limit];
+        assert_eq!(columns(&[]), all);
+        assert_eq!(columns(&[Contender::KernelBusy]), [Contender::KernelBusy]);
+        assert_eq!(columns(&[Contender::Smoltcp]), []);
     }
 
     #[test]
