@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [--quick] [--fail-fast]   every test, a table of times, `N passed, N failed`
+cargo xtask test --step=NAME               one step of it, also of `ci`; may be repeated
 cargo xtask ci [--fail-fast]               the same, and the steps that take longer
 cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source
 cargo xtask rfc [--missing] [--json]       RFC sentences quoted in the code against specs/

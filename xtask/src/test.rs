@@ -28,7 +28,8 @@ pub(crate) enum Extent {
 
 /// Runs the steps; true when none failed.
 pub(crate) fn run(root: &Path, extent: Extent, options: &[&str]) -> Result<bool, Explained> {
-    only_known(options, &["--quick", "--fail-fast"])?;
+    let (chosen, options) = chosen_steps(options)?;
+    only_known(&options, &["--quick", "--fail-fast", "--step=NAME"])?;
     let quick = options.contains(&"--quick");
     let fail_fast = options.contains(&"--fail-fast");
     for tool in needs::missing_tools() {
@@ -36,9 +37,12 @@ pub(crate) fn run(root: &Path, extent: Extent, options: &[&str]) -> Result<bool,
     }
     let mut rows: Vec<Row> = Vec::new();
     for step in steps::ALL {
+        if !chosen.is_empty() && !chosen.contains(&step.name) {
+            continue;
+        }
         let skipped = match (step.cost, extent) {
-            (Cost::Slow, _) if quick => Some("left out by --quick"),
-            (Cost::Extra, Extent::Usual) => Some("part of `cargo xtask ci`"),
+            (Cost::Slow, _) if quick && chosen.is_empty() => Some("left out by --quick"),
+            (Cost::Extra, Extent::Usual) if chosen.is_empty() => Some("part of `cargo xtask ci`"),
             _ if fail_fast && rows.iter().any(Row::is_failure) => Some("left out by --fail-fast"),
             _ => None,
         };
@@ -50,6 +54,20 @@ pub(crate) fn run(root: &Path, extent: Extent, options: &[&str]) -> Result<bool,
     }
     report::print(&rows);
     Ok(!rows.iter().any(Row::is_failure))
+}
+
+/// The steps of `--step=NAME`, and the other options.
+fn chosen_steps<'a>(options: &[&'a str]) -> Result<(Vec<&'a str>, Vec<&'a str>), Explained> {
+    let (chosen, others): (Vec<&str>, Vec<&str>) = options
+        .iter()
+        .partition(|option| option.starts_with("--step="));
+    let chosen: Vec<&str> = chosen
+        .into_iter()
+        .filter_map(|option| option.strip_prefix("--step="))
+        .collect();
+    let known: Vec<&str> = steps::ALL.iter().map(|step| step.name).collect();
+    only_known(&chosen, &known)?;
+    Ok((chosen, others))
 }
 
 fn run_step(root: &Path, step: &Step) -> Result<Row, Explained> {
