@@ -136,7 +136,7 @@ pub(super) const ALL: &[Step] = &[
                 "--no-fail-fast",
             ],
             target: Some("miri"),
-            environment: &[("MIRIFLAGS", "-Zmiri-many-seeds=0..1")],
+            limit: Duration::from_secs(10 * 60),
             ..PLAIN
         }),
     },

@@ -175,7 +175,9 @@ fn truncate_drops_padding() {
 fn s2_random_slots_never_leave_the_segment() {
     let mut rng = Rng::new(42);
     let mut passed = 0;
-    for round in 0..50_000 {
+    // The interpreter that looks for undefined behaviour takes a thousand times as long.
+    let rounds = if cfg!(miri) { 500 } else { 50_000 };
+    for round in 0..rounds {
         let mut s = Slot::new();
         (0..16).for_each(|i| s.set_word(i, rng.next_u64()));
         if round % 2 == 0 {
@@ -199,7 +201,7 @@ fn s2_random_slots_never_leave_the_segment() {
         }
     }
     assert!(
-        passed > 1000,
+        passed > rounds / 50,
         "the test must reach the interesting part: {passed}"
     );
 }

@@ -48,7 +48,7 @@ fn random_pushes_and_pops_agree_with_a_queue() {
             ..consumer.taken
         };
         let (mut twin, mut slot, mut n, mut unpublished) = (VecDeque::new(), Slot::new(), 0, 0);
-        for _ in 0..5000 {
+        for _ in 0..if cfg!(miri) { 300 } else { 5000 } {
             if rng.below(2) == 0 {
                 let pushed = producer.push(&numbered(n));
                 assert_eq!(pushed, twin.len() + unpublished < 8);
