@@ -127,6 +127,37 @@ impl<D: Driver> Endpoint<D> {
         }
     }
 
+    /// Copies the bytes of `from` to `to`, a range of the own segment that nobody else refers to; as
+    /// many as the shorter has.
+    pub fn copy(&mut self, from: Range, to: Range) {
+        if from.space == Space::Peer {
+            if let Some(out) = self.pool.bytes_mut(to) {
+                self.driver.read(from, out);
+            }
+            return;
+        }
+        // two ranges of one segment: through a buffer, so that no two references can overlap
+        let mut buffer = [0; 2048];
+        let (mut from, mut to) = (from, to.front(from.len));
+        while to.len > 0 {
+            let want = to.len.min(2048) as usize;
+            let Some(part) = buffer.get_mut(..want) else {
+                return;
+            };
+            let n = self.read(from, part) as u32;
+            let (Some(out), Some(bytes)) =
+                (self.pool.bytes_mut(to.front(n)), part.get(..n as usize))
+            else {
+                return;
+            };
+            out.copy_from_slice(bytes);
+            if n == 0 {
+                return;
+            }
+            (from, to) = (from.skip(n), to.skip(n));
+        }
+    }
+
     /// Copies the first bytes of what is left of `frame` into `out`, inline bytes first; how many.
     pub fn peek(&self, frame: &Frame, out: &mut [u8]) -> usize {
         let head = frame.head();

@@ -44,12 +44,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// 512 slots, 8,192 completions, 1,024 blocks of 16 KiB: 16 MiB that is touched only when used.
+    /// 512 slots, 8,192 completions, 4,096 blocks of 16 KiB: 64 MiB that is touched only when used.
     pub const CHANNEL: Layout = Layout {
         slots: 512,
         completions: 8192,
         block_bytes: 16 * 1024,
-        blocks: 1024,
+        blocks: 4096,
         align: 4096,
     };
 

@@ -60,6 +60,9 @@ pub struct TcpConfig {
     pub keep_alive_interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub keep_alive_probes: u8,
+    /// Take the straight-line paths where they apply. Off: the general paths always, which must send
+    /// the same bytes; for the test that proves it.
+    pub straight_line: bool,
 }
 
 impl Default for TcpConfig {
@@ -78,6 +81,7 @@ impl Default for TcpConfig {
             keep_alive_idle: Duration::from_secs(7200),
             keep_alive_interval: Duration::from_secs(75),
             keep_alive_probes: 9,
+            straight_line: true,
         }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-use gannet_link::{Driver, Endpoint};
+use gannet_link::{Arena, Driver, Endpoint};
 
 /// One link of a host. Stays unique: a removed link's id is never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +34,8 @@ pub struct Link<D> {
     pub endpoint: Endpoint<D>,
     /// Addresses.
     pub config: LinkConfig,
+    /// Where small received payloads are moved, so that none of them pins a whole block.
+    pub small: Arena,
 }
 
 /// All links, by id. Few: found by walking a short list whose last hit is tried first.
@@ -55,7 +57,15 @@ impl<D: Driver> Links<D> {
     pub fn add(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
         let id = LinkId(self.next);
         self.next = self.next.wrapping_add(1);
-        self.list.push((id, Link { endpoint, config }));
+        let small = Arena::new();
+        self.list.push((
+            id,
+            Link {
+                endpoint,
+                config,
+                small,
+            },
+        ));
         id
     }
 

@@ -123,7 +123,7 @@ fn strip_within_inline_across_and_beyond() {
         f.ranges(),
         [
             Range {
-                offset: 100,
+                offset: 0,
                 len: 0,
                 space: Space::Peer
             },

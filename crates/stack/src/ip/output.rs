@@ -151,6 +151,17 @@ impl<D: Driver> Ip<D> {
     }
 }
 
+impl<D: Driver> Ip<D> {
+    pub fn is_local(&self, _a: Ipv4Addr) -> bool {
+        true
+    }
+    pub fn is_broadcast(&self, _a: Ipv4Addr) -> bool {
+        false
+    }
+    pub fn reduce_mtu(&mut self, _a: Ipv4Addr, m: u32, _n: Instant) -> u32 {
+        m
+    }
+}
 impl<D: Driver> Default for Ip<D> {
     fn default() -> Self {
         Self::new()

@@ -1,89 +1,95 @@
 //! The calls on TCP sockets. [`crate::Stack`] offers them to the outside under the same names with
 //! a `tcp_` prefix; `ip` is where packets go, `now` the time of the call.
 
-use core::net::SocketAddrV4;
+use core::net::{Ipv4Addr, SocketAddrV4};
 
 use gannet_base::Instant;
-use gannet_link::{Driver, Frame, OwnedBlock};
+use gannet_link::{Driver, OwnedBlock};
 
-use super::error::{ConnectError, ListenError, RecvError, SendError};
-use super::socket::{
-    ListenerId, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpStatus,
-};
-use crate::config::Config;
-use crate::ip::{Ip, Packet};
-use crate::link::LinkId;
-
-/// All TCP of a host.
-pub struct Tcp {}
-
-/// An ICMP error about a segment of ours, already found to quote one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IcmpError {
-    /// What it says.
-    pub kind: IcmpErrorKind,
-    /// Source of the quoted packet: ours.
-    pub local: SocketAddrV4,
-    /// Destination of the quoted packet.
-    pub remote: SocketAddrV4,
-    /// Sequence number of the quoted segment.
-    pub seq: u32,
-}
-
-/// What an ICMP error says, as far as TCP cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IcmpErrorKind {
-    /// Fragmentation needed and DF set, with the next hop's MTU (0 when not told).
-    FragmentationNeeded(u16),
-    /// Destination unreachable with this code (0 network, 1 host, 2 protocol, 3 port, ...).
-    Unreachable(u8),
-    /// Time exceeded or parameter problem: always soft.
-    Soft,
-}
+use super::connection::{Connection, Settings, State};
+use super::counters::TcpEvent;
+use super::error::{ConnectError, ListenError, RecvError, SendError, TcpError};
+use super::handshake::{self, Opening};
+use super::info;
+use super::input;
+use super::output;
+use super::recv::AckOwed;
+use super::send::Fin;
+use super::socket::{ListenerId, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpStatus};
+use super::tcp::Tcp;
+use super::transitions::{Event, Phase};
+use super::window::Nagle;
+use crate::ip::Ip;
 
 impl Tcp {
-    /// No sockets.
-    pub fn new(_config: &Config) -> Self {
-        todo!()
-    }
-
     /// Listens on `local` (address 0.0.0.0: every address of ours; port 0: any free one). At most
-    /// `backlog` connections wait to be accepted.
+    /// `backlog` connections wait to be accepted, those still being opened included.
     ///
     /// # Errors
     /// See [`ListenError`].
     pub fn listen<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _local: SocketAddrV4,
-        _backlog: usize,
+        ip: &mut Ip<D>,
+        local: SocketAddrV4,
+        backlog: usize,
     ) -> Result<ListenerId, ListenError> {
-        todo!()
+        if !local.ip().is_unspecified() && !ip.is_local(*local.ip()) {
+            return Err(ListenError::AddressNotAvailable);
+        }
+        let mut local = local;
+        if local.port() == 0 {
+            let table = &self.table;
+            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+            let port = self.ports.choose(local.into(), any.into(), &mut |port| {
+                !table.listener_collides(SocketAddrV4::new(*local.ip(), port))
+            });
+            local.set_port(port.ok_or(ListenError::AddressInUse)?);
+        }
+        if self.table.listener_collides(local) {
+            return Err(ListenError::AddressInUse);
+        }
+        Ok(self.table.add_listener(local, backlog.clamp(1, 65_535)))
     }
 
     /// The address a listener has.
-    pub fn listener_address(&self, _listener: ListenerId) -> Option<SocketAddrV4> {
-        todo!()
+    pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddrV4> {
+        self.table.listener(listener).map(|l| l.local)
     }
 
     /// The next connection that was established, if one waits.
-    pub fn accept(&mut self, _listener: ListenerId) -> Option<TcpId> {
-        todo!()
+    pub fn accept(&mut self, listener: ListenerId) -> Option<TcpId> {
+        let id = self.table.listener_mut(listener)?.waiting.pop_front()?;
+        if let Some(entry) = self.table.get_mut(id) {
+            entry.conn.listener = None;
+        }
+        Some(id)
     }
 
     /// Whether [`Tcp::accept`] would give one.
-    pub fn can_accept(&self, _listener: ListenerId) -> bool {
-        todo!()
+    pub fn can_accept(&self, listener: ListenerId) -> bool {
+        self.table
+            .listener(listener)
+            .is_some_and(|l| !l.waiting.is_empty())
     }
 
-    /// Stops listening; connections that wait to be accepted are reset.
-    pub fn close_listener<D: Driver>(
-        &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _listener: ListenerId,
-    ) {
-        todo!()
+    /// Stops listening; connections that wait to be accepted, or are being opened, are reset.
+    pub fn close_listener<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: ListenerId) {
+        if self.table.remove_listener(id).is_none() {
+            return;
+        }
+        for index in self.table.indices() {
+            let of_listener = self
+                .table
+                .at_mut(index)
+                .is_some_and(|e| e.conn.listener == Some(id));
+            if of_listener {
+                self.with(ip, now, index, |conn, cx| {
+                    output::send_reset(conn, cx);
+                    conn.attached = false;
+                    conn.fail(cx.ip, None);
+                });
+            }
+        }
     }
 
     /// Starts a connection; the id is valid at once, see [`TcpStatus::state`] for progress.
@@ -92,12 +98,76 @@ impl Tcp {
     /// See [`ConnectError`].
     pub fn connect<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _local: Option<SocketAddrV4>,
-        _remote: SocketAddrV4,
+        ip: &mut Ip<D>,
+        now: Instant,
+        local: Option<SocketAddrV4>,
+        remote: SocketAddrV4,
     ) -> Result<TcpId, ConnectError> {
-        todo!()
+        let to = *remote.ip();
+        let no_host = to.is_unspecified() || to.is_multicast() || to.is_broadcast();
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
+        //# A TCP implementation MUST reject as an error a local OPEN
+        //# call for an invalid remote IP address (e.g., a broadcast or
+        //# multicast address) (MUST-46).
+        if no_host || remote.port() == 0 || ip.is_broadcast(to) {
+            return Err(ConnectError::InvalidDestination);
+        }
+        let from = local.map(|l| *l.ip()).filter(|a| !a.is_unspecified());
+        if from.is_some_and(|a| !ip.is_local(a)) {
+            return Err(ConnectError::AddressNotAvailable);
+        }
+        let path = ip.path(from, to).map_err(|_| ConnectError::NoRoute)?;
+        if self.table.len() >= self.config.connections_max {
+            return Err(ConnectError::TooManyConnections);
+        }
+        let port = self.local_port(path.source, local.map_or(0, |l| l.port()), remote)?;
+        let conn = Connection {
+            local: SocketAddrV4::new(path.source, port),
+            remote,
+            path,
+            state: State::Closed,
+            settings: Settings::new(&self.config),
+            error: None,
+            told: false,
+            attached: true,
+            listener: None,
+            segments_sent: 0,
+            segments_received: 0,
+        };
+        let id = self.table.add(conn);
+        self.counters.add(TcpEvent::ActiveOpen);
+        self.with(ip, now, id.index, |conn, cx| {
+            conn.state = State::SynSent(Opening::active(cx, conn));
+            handshake::send_syn(conn, cx);
+        });
+        Ok(id)
+    }
+
+    fn local_port(
+        &mut self,
+        address: Ipv4Addr,
+        port: u16,
+        remote: SocketAddrV4,
+    ) -> Result<u16, ConnectError> {
+        let table = &self.table;
+        let is_free = |port| {
+            let local = SocketAddrV4::new(address, port);
+            !table.is_taken(local, remote)
+        };
+        if port != 0 {
+            return is_free(port)
+                .then_some(port)
+                .ok_or(ConnectError::AddressInUse);
+        }
+        let from = SocketAddrV4::new(address, 0);
+        self.ports
+            .choose(from.into(), remote.into(), &mut |port| {
+                is_free(port)
+                    && table
+                        .listener_on(SocketAddrV4::new(address, port))
+                        .is_none()
+            })
+            .ok_or(ConnectError::AddressInUse)
     }
 
     /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only when
@@ -107,12 +177,30 @@ impl Tcp {
     /// See [`SendError`].
     pub fn send<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _id: TcpId,
-        _data: &[u8],
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        data: &[u8],
     ) -> Result<usize, SendError> {
-        todo!()
+        self.can_send(id)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        let mut taken = 0;
+        while let Some(rest) = data.get(taken..).filter(|r| !r.is_empty()) {
+            // a super-segment's worth at a time, so that the peer reads while we copy on
+            let n = self.append(ip, now, id, rest, 64 << 10)?;
+            if n == 0 {
+                break;
+            }
+            taken += n;
+            self.push_out(ip, now, id);
+        }
+        if taken > 0 {
+            Ok(taken)
+        } else {
+            Err(SendError::WouldBlock)
+        }
     }
 
     /// As [`Tcp::send`] for urgent data: the last byte taken is the last urgent one (RFC 6093 says:
@@ -122,12 +210,64 @@ impl Tcp {
     /// See [`SendError`].
     pub fn send_urgent<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _id: TcpId,
-        _data: &[u8],
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        data: &[u8],
     ) -> Result<usize, SendError> {
-        todo!()
+        self.can_send(id)?;
+        let n = self.append(ip, now, id, data, u32::MAX)?;
+        if n == 0 && !data.is_empty() {
+            return Err(SendError::WouldBlock);
+        }
+        if let Some(open) = self.open_mut(id) {
+            open.send.up = Some(open.send.queue.end());
+            open.refresh();
+        }
+        self.push_out(ip, now, id);
+        Ok(n)
+    }
+
+    /// Copies up to `most` bytes of `data` into blocks of the connection's link.
+    fn append<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        data: &[u8],
+        most: u32,
+    ) -> Result<usize, SendError> {
+        let entry = self
+            .table
+            .get_mut(id)
+            .ok_or(SendError::Failed(TcpError::Aborted))?;
+        let State::Open(open) = &mut entry.conn.state else {
+            return Err(SendError::NotConnected);
+        };
+        let endpoint = ip
+            .endpoint(entry.conn.path.link)
+            .ok_or(SendError::Failed(TcpError::LinkGone))?;
+        let pool = &mut endpoint.pool;
+        open.send.before_write(now);
+        let mut left = open.send.room().min(most);
+        // when memory is short, nobody gets more than a little of it
+        if pool.free_blocks() < pool.blocks() / 4 {
+            let share = pool.block_bytes().saturating_mul(2);
+            left = left.min(share.saturating_sub(open.send.queue.len()));
+        }
+        let mut taken = 0;
+        while let Some(rest) = data.get(taken..).filter(|r| !r.is_empty() && left > 0) {
+            let n = open.send.queue.append(pool, rest, left);
+            if n == 0 {
+                break;
+            }
+            taken += n as usize;
+            left -= n;
+        }
+        if taken == 0 && open.send.room() > 0 && !data.is_empty() {
+            self.wait_for_memory(id.index);
+        }
+        Ok(taken)
     }
 
     /// A block of the connection's link to be filled in place.
@@ -136,10 +276,26 @@ impl Tcp {
     /// [`SendError::WouldBlock`] when none is free.
     pub fn take_block<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _id: TcpId,
+        ip: &mut Ip<D>,
+        id: TcpId,
     ) -> Result<OwnedBlock, SendError> {
-        todo!()
+        self.can_send(id)?;
+        let entry = self.table.get_mut(id).ok_or(SendError::NotConnected)?;
+        let endpoint = ip
+            .endpoint(entry.conn.path.link)
+            .ok_or(SendError::Failed(TcpError::LinkGone))?;
+        let State::Open(open) = &entry.conn.state else {
+            return Err(SendError::NotConnected);
+        };
+        let block = if open.send.room() > 0 {
+            endpoint.pool.detach()
+        } else {
+            None
+        };
+        if block.is_none() {
+            self.wait_for_memory(id.index);
+        }
+        block.ok_or(SendError::WouldBlock)
     }
 
     /// Queues the first `len` bytes of a filled block, without copying them.
@@ -148,13 +304,51 @@ impl Tcp {
     /// See [`SendError`]; the block comes back with it unless it was bad.
     pub fn send_block<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _id: TcpId,
-        _block: OwnedBlock,
-        _len: usize,
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        block: OwnedBlock,
+        len: usize,
     ) -> Result<(), (SendError, Option<OwnedBlock>)> {
-        todo!()
+        if let Err(error) = self.can_send(id) {
+            return Err((error, Some(block)));
+        }
+        let Some(entry) = self.table.get_mut(id) else {
+            return Err((SendError::NotConnected, Some(block)));
+        };
+        let link = entry.conn.path.link;
+        let (State::Open(open), Some(endpoint)) = (&mut entry.conn.state, ip.endpoint(link)) else {
+            return Err((SendError::Failed(TcpError::LinkGone), None));
+        };
+        if open.send.room() == 0 {
+            return Err((SendError::WouldBlock, Some(block)));
+        }
+        open.send.before_write(now);
+        if !open.send.queue.append_block(&mut endpoint.pool, block, len) {
+            return Err((SendError::BadBlock, None));
+        }
+        self.push_out(ip, now, id);
+        Ok(())
+    }
+
+    /// Whether writing is possible at all.
+    fn can_send(&mut self, id: TcpId) -> Result<(), SendError> {
+        let entry = self
+            .table
+            .get_mut(id)
+            .ok_or(SendError::Failed(TcpError::Aborted))?;
+        let conn = &mut entry.conn;
+        if let Some(error) = conn.error.take() {
+            conn.told = true;
+            return Err(SendError::Failed(error));
+        }
+        match &conn.state {
+            State::SynSent(_) | State::SynReceived(_) => Err(SendError::NotConnected),
+            State::Open(open) if open.phase == Phase::Closed => Err(SendError::ShutDown),
+            State::Open(open) if open.send.fin != Fin::Open => Err(SendError::ShutDown),
+            State::Open(_) => Ok(()),
+            State::TimeWait(_) | State::Closed => Err(SendError::ShutDown),
+        }
     }
 
     /// Copies received bytes into `out` and removes them; how many, 0 for the end of the stream.
@@ -163,12 +357,43 @@ impl Tcp {
     /// See [`RecvError`].
     pub fn recv<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _id: TcpId,
-        _out: &mut [u8],
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        out: &mut [u8],
     ) -> Result<usize, RecvError> {
-        todo!()
+        let entry = self
+            .table
+            .get_mut(id)
+            .ok_or(RecvError::Failed(TcpError::Aborted))?;
+        let link = entry.conn.path.link;
+        if let State::Open(open) = &mut entry.conn.state
+            && open.recv.queue.len() > 0
+            && let Some(endpoint) = ip.endpoint(link)
+        {
+            let n = open.recv.queue.read(endpoint, out);
+            self.after_read(ip, now, id, n as u32);
+            return Ok(n);
+        }
+        if out.is_empty() {
+            return Ok(0);
+        }
+        nothing_to_read(&mut entry.conn)
+    }
+
+    /// The application took `n` bytes: the window may open.
+    fn after_read<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: TcpId, n: u32) {
+        let Some(open) = self.open_mut(id) else {
+            return;
+        };
+        if open.recv.on_read(n, now) {
+            open.recv.owed = AckOwed::Now;
+        }
+        if open.recv.owed == AckOwed::Now && !open.blocked {
+            self.push_out(ip, now, id);
+        } else if let Some(entry) = self.table.get_mut(id) {
+            entry.was.0 = entry.conn.is_readable();
+        }
     }
 
     /// As [`Tcp::recv`], but leaves the bytes where they are.
@@ -177,11 +402,22 @@ impl Tcp {
     /// See [`RecvError`].
     pub fn peek<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _id: TcpId,
-        _out: &mut [u8],
+        ip: &mut Ip<D>,
+        id: TcpId,
+        out: &mut [u8],
     ) -> Result<usize, RecvError> {
-        todo!()
+        let entry = self
+            .table
+            .get_mut(id)
+            .ok_or(RecvError::Failed(TcpError::Aborted))?;
+        let link = entry.conn.path.link;
+        if let State::Open(open) = &entry.conn.state
+            && open.recv.queue.len() > 0
+            && let Some(endpoint) = ip.endpoint(link)
+        {
+            return Ok(open.recv.queue.peek(endpoint, out));
+        }
+        nothing_to_read(&mut entry.conn)
     }
 
     /// Takes the next received bytes without copying them: at most one block's worth. `None` at the
@@ -191,16 +427,34 @@ impl Tcp {
     /// See [`RecvError`].
     pub fn recv_block<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _id: TcpId,
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
     ) -> Result<Option<ReceivedBlock>, RecvError> {
-        todo!()
+        let entry = self
+            .table
+            .get_mut(id)
+            .ok_or(RecvError::Failed(TcpError::Aborted))?;
+        let link = entry.conn.path.link;
+        if let State::Open(open) = &mut entry.conn.state
+            && let Some(endpoint) = ip.endpoint(link)
+            && let Some(range) = open.recv.queue.pop()
+        {
+            let Some(view) = endpoint.view(range) else {
+                endpoint.release(range);
+                return Err(RecvError::WouldBlock);
+            };
+            self.after_read(ip, now, id, range.len);
+            return Ok(Some(ReceivedBlock { view, link, range }));
+        }
+        nothing_to_read(&mut entry.conn).map(|_| None)
     }
 
     /// Gives received bytes back. Also right after the connection, or its link, is gone.
-    pub fn release_block<D: Driver>(&mut self, _ip: &mut Ip<D>, _block: ReceivedBlock) {
-        todo!()
+    pub fn release_block<D: Driver>(&mut self, ip: &mut Ip<D>, block: ReceivedBlock) {
+        if let Some(endpoint) = ip.endpoint(block.link) {
+            endpoint.release(block.range);
+        }
     }
 
     /// Closes one or both directions.
@@ -209,94 +463,169 @@ impl Tcp {
     /// [`SendError::NotConnected`] or [`SendError::Failed`].
     pub fn shutdown<D: Driver>(
         &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _id: TcpId,
-        _how: Shutdown,
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        how: Shutdown,
     ) -> Result<(), SendError> {
-        todo!()
+        let entry = self.table.get_mut(id).ok_or(SendError::NotConnected)?;
+        let link = entry.conn.path.link;
+        let State::Open(open) = &mut entry.conn.state else {
+            return Err(SendError::NotConnected);
+        };
+        if open.phase == Phase::Closed {
+            return Err(SendError::NotConnected);
+        }
+        if how != Shutdown::Write {
+            open.recv.deaf = true;
+            if let Some(endpoint) = ip.endpoint(link) {
+                open.recv.queue.clear(endpoint);
+            }
+        }
+        if how != Shutdown::Read {
+            queue_fin(open);
+        }
+        open.refresh();
+        self.push_out(ip, now, id);
+        Ok(())
     }
 
     /// The application lets go: queued data and a FIN are still delivered; unread data, or
     /// `Linger(Some(0))`, resets. The id names nothing afterwards.
-    pub fn close<D: Driver>(&mut self, _ip: &mut Ip<D>, _now: Instant, _id: TcpId) {
-        todo!()
+    pub fn close<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: TcpId) {
+        if self.table.get(id).is_none() {
+            return;
+        }
+        self.with(ip, now, id.index, |conn, cx| {
+            conn.attached = false;
+            let abrupt = conn.settings.linger.is_some_and(|l| l.is_zero());
+            match &mut conn.state {
+                State::SynSent(_) => conn.fail(cx.ip, None),
+                State::SynReceived(opening) => opening.close = true,
+                //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
+                //# If such a host issues a CLOSE call
+                //# while received data is still pending in the TCP connection, or if
+                //# new data is received after CLOSE is called, its TCP implementation
+                //# SHOULD send a RST to show that data was lost (SHLD-3).
+                State::Open(open)
+                    if open.phase != Phase::Closed
+                        && (abrupt || (open.recv.queue.len() > 0 && !open.recv.deaf)) =>
+                {
+                    output::send_reset(conn, cx);
+                    conn.fail(cx.ip, None);
+                }
+                State::Open(open) => {
+                    queue_fin(open);
+                    if open.phase == Phase::FinWait2 {
+                        open.linger_until = cx.now + cx.config.fin_wait_2;
+                    }
+                    open.refresh();
+                }
+                State::TimeWait(_) | State::Closed => {}
+            }
+            if conn.is_over() {
+                return;
+            }
+            if let State::Open(open) = &mut conn.state
+                && open.phase == Phase::TimeWait
+            {
+                input::shrink_to_time_wait(conn, cx);
+            }
+        });
+        self.output_one(ip, now, id.index);
     }
 
     /// Resets the connection at once.
-    pub fn abort<D: Driver>(&mut self, _ip: &mut Ip<D>, _now: Instant, _id: TcpId) {
-        todo!()
+    pub fn abort<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: TcpId) {
+        if self.table.get(id).is_none() {
+            return;
+        }
+        self.with(ip, now, id.index, |conn, cx| {
+            if !conn.is_closed() {
+                output::send_reset(conn, cx);
+            }
+            conn.attached = false;
+            conn.fail(cx.ip, Some(TcpError::Aborted));
+        });
     }
 
     /// What can be done with a connection right now; `None` when the id names none.
-    pub fn status(&self, _id: TcpId) -> Option<TcpStatus> {
-        todo!()
+    pub fn status(&self, id: TcpId) -> Option<TcpStatus> {
+        self.table.get(id).map(|e| info::status(&e.conn))
+    }
+
+    /// Takes the reason why the connection failed, if it did and nobody was told.
+    pub fn take_error(&mut self, id: TcpId) -> Option<TcpError> {
+        let conn = &mut self.table.get_mut(id)?.conn;
+        let error = conn.error.take();
+        conn.told |= error.is_some();
+        error
     }
 
     /// What a connection knows about itself; `None` when the id names none.
-    pub fn info(&self, _id: TcpId) -> Option<TcpInfo> {
-        todo!()
+    pub fn info(&self, id: TcpId) -> Option<TcpInfo> {
+        self.table.get(id).map(|e| info::info(&e.conn))
     }
 
     /// Our end and the peer's end; `None` when the id names none.
-    pub fn addresses(&self, _id: TcpId) -> Option<(SocketAddrV4, SocketAddrV4)> {
-        todo!()
+    pub fn addresses(&self, id: TcpId) -> Option<(SocketAddrV4, SocketAddrV4)> {
+        self.table.get(id).map(|e| (e.conn.local, e.conn.remote))
     }
 
     /// Sets one option; `false` when the id names no connection.
-    pub fn set_option(&mut self, _id: TcpId, _option: TcpOption) -> bool {
-        todo!()
+    pub fn set_option(&mut self, id: TcpId, option: TcpOption) -> bool {
+        let Some(entry) = self.table.get_mut(id) else {
+            return false;
+        };
+        let conn = &mut entry.conn;
+        let settings = &mut conn.settings;
+        match option {
+            TcpOption::NoDelay(true) => settings.nagle = Nagle::Off,
+            TcpOption::NoDelay(false) => settings.nagle = Nagle::default(),
+            TcpOption::KeepAlive(idle) => settings.keep_alive = idle,
+            TcpOption::UserTimeout(most) => settings.user_timeout = most,
+            TcpOption::SendBuffer(bytes) => settings.send_buffer = bytes.clamp(4096, 1 << 30),
+            TcpOption::ReceiveBuffer(bytes) => {
+                settings.receive_buffer = Some(bytes.clamp(2048, 1 << 30));
+            }
+            TcpOption::Linger(time) => settings.linger = time,
+        }
+        if let State::Open(open) = &mut conn.state {
+            open.send.nagle = settings.nagle;
+            open.send.buffer = settings.send_buffer;
+            if let Some(bytes) = settings.receive_buffer {
+                open.recv.set_buffer(bytes);
+            }
+        }
+        let index = id.index;
+        self.settle_timer(index);
+        self.owe(index);
+        true
     }
+}
 
-    /// Sockets whose readiness may have changed since the last call, each once.
-    pub fn take_ready(&mut self) -> Option<TcpReady> {
-        todo!()
+/// The FIN follows what is queued, unless it already does.
+fn queue_fin(open: &mut super::connection::Open) {
+    if open.send.fin == Fin::Open && open.phase != Phase::Closed {
+        open.send.fin = Fin::Queued;
+        open.phase = open.phase.after(Event::Close);
     }
+}
 
-    /// Number of connections in any state.
-    pub fn connections(&self) -> usize {
-        todo!()
+/// What reading gives when nothing is queued: the end, an error, or "wait".
+fn nothing_to_read(conn: &mut Connection) -> Result<usize, RecvError> {
+    if let State::Open(open) = &conn.state
+        && (open.recv.finished || open.recv.deaf)
+    {
+        return Ok(0);
     }
-
-    /// A segment arrives (RFC 9293 section 3.10.7). `frame` starts at the TCP header and ends with
-    /// the IP packet; its ranges are kept or released here.
-    pub(crate) fn segment_arrives<D: Driver>(
-        &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _packet: &Packet,
-        _frame: &mut Frame,
-    ) {
-        todo!()
+    if let Some(error) = conn.error.take() {
+        conn.told = true;
+        return Err(RecvError::Failed(error));
     }
-
-    /// An ICMP error about a segment of ours.
-    pub(crate) fn icmp_error<D: Driver>(
-        &mut self,
-        _ip: &mut Ip<D>,
-        _now: Instant,
-        _error: &IcmpError,
-    ) {
-        todo!()
-    }
-
-    /// Expired timers and owed output: acknowledgements of the batch, data that waited for room.
-    pub(crate) fn poll<D: Driver>(&mut self, _ip: &mut Ip<D>, _now: Instant) {
-        todo!()
-    }
-
-    /// When [`Tcp::poll`] must run next, at the latest.
-    pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        todo!()
-    }
-
-    /// The link is gone: its connections fail.
-    pub(crate) fn link_gone<D: Driver>(&mut self, _ip: &mut Ip<D>, _link: LinkId) {
-        todo!()
-    }
-
-    /// A neighbour answered, or gave up answering: connections that wait for one look again.
-    pub(crate) fn neighbours_changed(&mut self) {
-        todo!()
+    match &conn.state {
+        State::SynSent(_) | State::SynReceived(_) => Err(RecvError::NotConnected),
+        State::Open(open) if open.phase != Phase::Closed => Err(RecvError::WouldBlock),
+        _ => Ok(0),
     }
 }

@@ -14,21 +14,42 @@
 //! | `autotune.rs` | growth of the receive buffer with the speed of the flow |
 //! | `isn.rs` | initial sequence numbers, time stamp offsets, ephemeral ports |
 
-pub mod api;
+mod api;
 pub mod assembler;
 pub mod autotune;
 pub mod congestion;
+mod connection;
+pub mod counters;
 pub mod error;
+mod handshake;
+mod header;
+mod icmp;
+mod info;
+mod input;
 pub mod isn;
+mod notice;
+mod output;
+mod recv;
+mod recv_queue;
+mod reset;
 pub mod rtt;
 pub mod sack;
 pub mod sack_blocks;
+mod segment;
+mod send;
+mod send_queue;
 pub mod seq;
 pub mod socket;
+mod table;
+mod tcp;
+mod timers;
+mod transitions;
 pub mod window;
 
-pub use api::{IcmpError, IcmpErrorKind, Tcp};
+pub use counters::{TcpCounters, TcpEvent};
 pub use error::{ConnectError, ListenError, RecvError, SendError, TcpError};
+pub use icmp::{IcmpError, IcmpErrorKind};
 pub use socket::{
     ListenerId, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpState, TcpStatus,
 };
+pub use tcp::Tcp;

@@ -1,0 +1,284 @@
+//! One connection: its addresses, its state, its settings.
+
+use core::net::SocketAddrV4;
+use core::time::Duration;
+
+use alloc::boxed::Box;
+
+use gannet_base::Instant;
+use gannet_link::Driver;
+
+use super::counters::TcpCounters;
+use super::error::TcpError;
+use super::handshake::Opening;
+use super::header::Template;
+use super::recv::{AckOwed, Recv};
+use super::send::Send;
+use super::seq::SeqNum;
+use super::socket::{ListenerId, TcpState};
+use super::transitions::Phase;
+use super::window::Nagle;
+use crate::config::TcpConfig;
+use crate::hash::HashKey;
+use crate::ip::{Ip, Path};
+
+/// What every step needs beside the connection.
+pub(super) struct Cx<'a, D> {
+    pub(super) ip: &'a mut Ip<D>,
+    pub(super) now: Instant,
+    pub(super) config: &'a TcpConfig,
+    pub(super) key: &'a HashKey,
+    pub(super) counters: &'a mut TcpCounters,
+}
+
+/// A connection in any state.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) local: SocketAddrV4,
+    pub(super) remote: SocketAddrV4,
+    pub(super) path: Path,
+    pub(super) state: State,
+    pub(super) settings: Settings,
+    /// Why it failed, until the application was told.
+    pub(super) error: Option<TcpError>,
+    /// The failure was reported: from now on reads see the end and writes a closed pipe.
+    pub(super) told: bool,
+    /// The application holds it, or will when it accepts it.
+    pub(super) attached: bool,
+    /// The listener that made it, until it is accepted.
+    pub(super) listener: Option<ListenerId>,
+    pub(super) segments_sent: u64,
+    pub(super) segments_received: u64,
+}
+
+/// What the application set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) nagle: Nagle,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) user_timeout: Option<Duration>,
+    pub(super) linger: Option<Duration>,
+    pub(super) send_buffer: u32,
+    pub(super) receive_buffer: Option<u32>,
+}
+
+impl Settings {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Settings {
+            nagle: Nagle::default(),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+            //# If keep-alives are
+            //# included, the application MUST be able to turn them on or off for
+            //# each TCP connection (MUST-24), and they MUST default to off (MUST-
+            //# 25).
+            keep_alive: None,
+            user_timeout: None,
+            linger: None,
+            send_buffer: config.send_buffer,
+            receive_buffer: None,
+        }
+    }
+}
+
+/// The state with what only this state has.
+#[derive(Debug)]
+pub(super) enum State {
+    SynSent(Opening),
+    SynReceived(Opening),
+    /// Every synchronised state: see [`Phase`].
+    Open(Box<Open>),
+    /// TIME-WAIT after the application let go.
+    TimeWait(TimeWait),
+    Closed,
+}
+
+/// A synchronised connection: two halves that share no field, and what concerns both.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) phase: Phase,
+    pub(super) send: Send,
+    pub(super) recv: Recv,
+    /// Headers of ordinary segments, while the path's link header is known.
+    pub(super) template: Option<Template>,
+    /// Neither half nor the phase calls for anything but data in order.
+    pub(super) straight: bool,
+    /// Time stamps were negotiated.
+    pub(super) timestamps: bool,
+    /// Added to the time stamp clock.
+    pub(super) timestamp_offset: u32,
+    /// Not before this time does another challenge ACK leave (RFC 5961).
+    pub(super) challenge_at: Instant,
+    /// When a segment last arrived, and how many keep-alive probes are unanswered since.
+    pub(super) heard_at: Instant,
+    pub(super) keep_alive_probes: u8,
+    /// FIN-WAIT-2 of an orphan, or TIME-WAIT: when it ends.
+    pub(super) linger_until: Instant,
+    /// What the peer said it accepts, before the path's MTU is considered.
+    pub(super) peer_mss: u32,
+    /// The neighbour did not answer, or the link had no room: try again when told.
+    pub(super) blocked: bool,
+}
+
+/// TIME-WAIT: no halves any more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeWait {
+    pub(super) snd_nxt: SeqNum,
+    pub(super) rcv_nxt: SeqNum,
+    /// As on the wire.
+    pub(super) window: u16,
+    pub(super) timestamps: Option<(u32, u32)>,
+    pub(super) until: Instant,
+}
+
+impl Open {
+    /// TSval of a segment that leaves now: milliseconds, shifted per connection.
+    #[inline]
+    pub(super) fn timestamp(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.timestamp_offset)
+    }
+
+    /// Looks at every special condition again; called after whatever may have changed one.
+    pub(super) fn refresh(&mut self) {
+        let Open {
+            phase,
+            send,
+            recv,
+            template,
+            straight,
+            timestamps: _,
+            timestamp_offset: _,
+            challenge_at: _,
+            heard_at: _,
+            keep_alive_probes: _,
+            linger_until: _,
+            peer_mss: _,
+            blocked: _,
+        } = self;
+        *straight = *phase == Phase::Established
+            && send.is_plain()
+            && recv.assembler.is_empty()
+            && recv.fin.is_none()
+            && recv.up.is_none()
+            && !recv.sack.has_dsack()
+            && template.is_some();
+    }
+
+    /// When the next of its timers expires.
+    fn deadline(&self, settings: &Settings, config: &TcpConfig) -> Instant {
+        let mut at = self.send.deadline().min(self.linger_until);
+        if self.recv.owed == AckOwed::Later {
+            at = at.min(self.recv.ack_at);
+        }
+        at.min(self.keep_alive_at(settings, config))
+    }
+
+    /// When the next keep-alive probe is due.
+    pub(super) fn keep_alive_at(&self, settings: &Settings, config: &TcpConfig) -> Instant {
+        match settings.keep_alive {
+            Some(idle) if self.phase != Phase::TimeWait && self.phase != Phase::Closed => {
+                let probes = u32::from(self.keep_alive_probes);
+                self.heard_at + idle + config.keep_alive_interval.saturating_mul(probes)
+            }
+            _ => Instant::FAR_FUTURE,
+        }
+    }
+}
+
+impl Connection {
+    /// RFC 9293's name of the state.
+    pub(super) fn state_name(&self) -> TcpState {
+        match &self.state {
+            State::SynSent(_) => TcpState::SynSent,
+            State::SynReceived(_) => TcpState::SynReceived,
+            State::Open(open) => open.phase.state(),
+            State::TimeWait(_) => TcpState::TimeWait,
+            State::Closed => TcpState::Closed,
+        }
+    }
+
+    /// When the next of its timers expires.
+    pub(super) fn deadline(&self, config: &TcpConfig) -> Instant {
+        match &self.state {
+            State::SynSent(o) | State::SynReceived(o) => o.resend_at,
+            State::Open(open) => open.deadline(&self.settings, config),
+            State::TimeWait(wait) => wait.until,
+            State::Closed => Instant::FAR_FUTURE,
+        }
+    }
+
+    /// Whether it can be forgotten: over, and nobody holds it.
+    pub(super) fn is_over(&self) -> bool {
+        !self.attached && self.is_closed()
+    }
+
+    /// Whether nothing more can be sent or received.
+    pub(super) fn is_closed(&self) -> bool {
+        match &self.state {
+            State::Closed => true,
+            State::Open(open) => open.phase == Phase::Closed,
+            _ => false,
+        }
+    }
+
+    /// Reading gives something at once.
+    #[inline]
+    pub(super) fn is_readable(&self) -> bool {
+        match &self.state {
+            State::Open(open) => {
+                open.recv.is_readable() || open.recv.deaf || open.phase == Phase::Closed
+            }
+            State::SynSent(_) | State::SynReceived(_) => false,
+            State::TimeWait(_) | State::Closed => true,
+        }
+    }
+
+    /// Writing takes bytes, or fails at once.
+    #[inline]
+    pub(super) fn is_writable(&self) -> bool {
+        match &self.state {
+            State::Open(open) => {
+                let open_for_writing = open.send.fin == super::send::Fin::Open;
+                !open_for_writing
+                    || open.phase == Phase::Closed
+                    || open.send.room() > self.settings.send_buffer / 3
+            }
+            State::SynSent(_) | State::SynReceived(_) => false,
+            State::TimeWait(_) | State::Closed => true,
+        }
+    }
+
+    /// Ends it: what was queued to be sent is let go, what arrived can still be read by whoever
+    /// holds it.
+    pub(super) fn fail<D: Driver>(&mut self, ip: &mut Ip<D>, error: Option<TcpError>) {
+        if self.error.is_none() && !self.told {
+            self.error = error;
+        }
+        let endpoint = ip.endpoint(self.path.link);
+        match &mut self.state {
+            State::Open(open) => {
+                open.phase = Phase::Closed;
+                open.straight = false;
+                open.send.timer = super::send::SendTimer::Off;
+                open.recv.owed = AckOwed::No;
+                open.linger_until = Instant::FAR_FUTURE;
+                if let Some(endpoint) = endpoint {
+                    open.send.queue.clear(&mut endpoint.pool);
+                    if !self.attached {
+                        open.recv.clear(endpoint);
+                    }
+                }
+            }
+            other => *other = State::Closed,
+        }
+    }
+
+    /// Lets go of all memory; called before the connection is forgotten.
+    pub(super) fn free<D: Driver>(&mut self, ip: &mut Ip<D>) {
+        if let (State::Open(open), Some(endpoint)) = (&mut self.state, ip.endpoint(self.path.link))
+        {
+            open.send.queue.clear(&mut endpoint.pool);
+            open.recv.clear(endpoint);
+        }
+        self.state = State::Closed;
+    }
+}

@@ -1,0 +1,462 @@
+//! SYN-SENT and SYN-RECEIVED: what is agreed before a connection has halves.
+
+use core::time::Duration;
+
+use alloc::boxed::Box;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Frame, Slot};
+use gannet_wire::tcp::Flags;
+use gannet_wire::tcp::Options;
+
+use super::autotune::AutoTune;
+use super::connection::{Connection, Cx, Open, State};
+use super::counters::TcpEvent;
+use super::error::TcpError;
+use super::header::{self, Outgoing};
+use super::isn;
+use super::recv::{AckOwed, Recv};
+use super::segment::Segment;
+use super::send::Send;
+use super::seq::SeqNum;
+use super::transitions::Phase;
+use super::window::WindowScale;
+use crate::hash::FourTuple;
+use crate::ip::Resolution;
+
+/// RFC 9293 MUST-15: what a peer accepts that does not say.
+const DEFAULT_MSS: u16 = 536;
+/// A peer that accepts less is not believed: tiny segments cost more than they carry
+/// (CVE-2019-11479; the floor is Linux's).
+const MIN_MSS: u16 = 48;
+/// Bytes that time stamps take in every segment.
+const TIMESTAMPS_LEN: u32 = 12;
+/// IPv4 and TCP headers without options.
+const HEADERS: u32 = 40;
+
+/// What the peer's SYN offered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Offer {
+    mss: Option<u16>,
+    scale: Option<u8>,
+    sack: bool,
+    /// Its time stamp, to be echoed.
+    timestamp: Option<u32>,
+}
+
+/// A connection being opened, from either side.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// ISS
+    pub(super) iss: SeqNum,
+    /// IRS; meaningful in SYN-RECEIVED.
+    pub(super) irs: SeqNum,
+    /// Window our SYN offers, bytes.
+    window: u16,
+    scale: WindowScale,
+    offer: Offer,
+    timestamp_offset: u32,
+    sent_at: Instant,
+    /// SYNs sent.
+    pub(super) sent: u8,
+    /// When the SYN is sent again.
+    pub(super) resend_at: Instant,
+    /// We sent the first SYN.
+    active: bool,
+    /// The application closed before the connection was open: a FIN follows.
+    pub(super) close: bool,
+}
+
+impl Opening {
+    fn new<D: Driver>(cx: &Cx<'_, D>, conn: &Connection, active: bool) -> Self {
+        let tuple = FourTuple {
+            local: conn.local.into(),
+            remote: conn.remote.into(),
+        };
+        let buffer = conn.settings.receive_buffer;
+        let max = buffer.unwrap_or(cx.config.receive_buffer_max);
+        let window = buffer.unwrap_or(cx.config.receive_buffer).min(65_535);
+        Opening {
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
+            //# A TCP implementation MUST use the above type of "clock" for clock-
+            //# driven selection of initial sequence numbers (MUST-8), and SHOULD
+            //# generate its initial sequence numbers with the expression:
+            iss: isn::initial_sequence(cx.key, &tuple, cx.now),
+            irs: SeqNum(0),
+            window: window as u16,
+            scale: WindowScale::for_buffer(max),
+            offer: Offer::default(),
+            timestamp_offset: isn::timestamp_offset(cx.key, &tuple),
+            sent_at: cx.now,
+            sent: 0,
+            resend_at: Instant::FAR_FUTURE,
+            active,
+            close: false,
+        }
+    }
+
+    /// Active open: SYN-SENT.
+    pub(super) fn active<D: Driver>(cx: &Cx<'_, D>, conn: &Connection) -> Self {
+        Self::new(cx, conn, true)
+    }
+
+    /// Passive open: SYN-RECEIVED, in answer to `syn`.
+    pub(super) fn passive<D: Driver>(cx: &Cx<'_, D>, conn: &Connection, syn: &Segment) -> Self {
+        let mut opening = Self::new(cx, conn, false);
+        opening.take_syn(syn);
+        opening
+    }
+
+    fn take_syn(&mut self, syn: &Segment) {
+        self.irs = syn.seq;
+        let options = &syn.options;
+        self.offer = Offer {
+            mss: options.mss,
+            scale: options.window_scale,
+            sack: options.sack_permitted,
+            timestamp: syn.timestamps.map(|(value, _)| value),
+        };
+    }
+
+    fn options(&self, mss: u32, now: Instant, answer: bool) -> Options {
+        let mut options = Options::NONE;
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+        //# TCP implementations SHOULD send an MSS Option in every SYN segment
+        //# when its receive MSS differs from the default 536 for IPv4 or 1220 for
+        //# IPv6 (SHLD-5), and MAY send it always (MAY-3).
+        options.mss = Some(mss.min(65_535) as u16);
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+        //# If a Window Scale option was received in the initial <SYN> segment,
+        //# then this option MAY be sent in the <SYN,ACK> segment.
+        if !answer || self.offer.scale.is_some() {
+            options.window_scale = Some(self.scale.shift());
+        }
+        options.sack_permitted = !answer || self.offer.sack;
+        if !answer || self.offer.timestamp.is_some() {
+            let value = (now.as_millis() as u32).wrapping_add(self.timestamp_offset);
+            options.timestamps = Some((value, self.offer.timestamp.unwrap_or(0)));
+        }
+        options
+    }
+}
+
+/// Sends the SYN of SYN-SENT or the SYN-ACK of SYN-RECEIVED, for the first time or again, and sets
+/// the timer for the next time.
+pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let Connection {
+        state,
+        path,
+        local,
+        remote,
+        ..
+    } = conn;
+    let (opening, answer) = match state {
+        State::SynSent(opening) => (opening, false),
+        State::SynReceived(opening) => (opening, true),
+        _ => return,
+    };
+    /// How soon a SYN is tried again that could not leave.
+    const SOON: Duration = Duration::from_millis(10);
+    match cx.ip.resolve(cx.now, path) {
+        Resolution::Ready => {}
+        Resolution::Pending => {
+            opening.resend_at = cx.now + SOON;
+            return;
+        }
+        Resolution::Failed => return conn.fail(cx.ip, Some(TcpError::HostUnreachable)),
+    }
+    let mss = path.mtu.saturating_sub(HEADERS).min(65_495);
+    let out = Outgoing {
+        source_port: local.port(),
+        destination_port: remote.port(),
+        seq: opening.iss,
+        ack: if answer { opening.irs + 1 } else { SeqNum(0) },
+        flags: if answer {
+            Flags::SYN | Flags::ACK
+        } else {
+            Flags::SYN
+        },
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+        //# The window field in a segment where the SYN bit is set (i.e., a <SYN>
+        //# or <SYN,ACK>) MUST NOT be scaled.
+        window: opening.window,
+        urgent: 0,
+        options: opening.options(mss, cx.now, answer),
+    };
+    if !send_bare(cx, path, &out) {
+        opening.resend_at = cx.now + SOON;
+        return;
+    }
+    conn.segments_sent += 1;
+    if opening.sent == 0 {
+        opening.sent_at = cx.now;
+    }
+    // RFC 6298: 1 s, doubled each time
+    let shift = u32::from(opening.sent.min(6));
+    opening.sent = opening.sent.saturating_add(1);
+    opening.resend_at = cx.now + Duration::from_secs(1 << shift);
+}
+
+/// Sends a segment without payload; `false` when the link has no room.
+pub(super) fn send_bare<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    path: &crate::ip::Path,
+    out: &Outgoing,
+) -> bool {
+    let mut slot = Slot::new();
+    let Some(at) = header::write(cx.ip, path, out, 0, &mut slot) else {
+        return false;
+    };
+    let tcp_len = slot.inline().len() - at;
+    let Some(endpoint) = cx.ip.endpoint(path.link) else {
+        return false;
+    };
+    let checksum = endpoint.capabilities().checksum;
+    let pseudo = header::pseudo(path, tcp_len);
+    header::finish(
+        &mut slot,
+        at,
+        tcp_len,
+        pseudo,
+        checksum,
+        gannet_wire::checksum::Sum::new(),
+    );
+    let sent = endpoint.transmit(&slot).is_ok();
+    if sent {
+        cx.counters.add(TcpEvent::Sent);
+    }
+    sent
+}
+
+/// What a segment in SYN-SENT or SYN-RECEIVED led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// Nothing, or an answer was sent.
+    No,
+    /// The connection is open; the rest of the segment is still to be processed.
+    Yes,
+    /// A reset must answer the segment.
+    Reset,
+}
+
+/// RFC 9293 section 3.10.7.3: a segment arrives in SYN-SENT.
+pub(super) fn arrives_in_syn_sent<D: Driver>(
+    conn: &mut Connection,
+    cx: &mut Cx<'_, D>,
+    seg: &Segment,
+) -> Opened {
+    let State::SynSent(opening) = &mut conn.state else {
+        return Opened::No;
+    };
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.3
+    //# If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset (unless the
+    //# RST bit is set, if so drop the segment and return)
+    let acks_syn = seg.has_ack() && seg.ack == opening.iss + 1;
+    if seg.has_ack() && !acks_syn {
+        cx.counters.add(TcpEvent::BadAck);
+        return if seg.rst() { Opened::No } else { Opened::Reset };
+    }
+    if seg.rst() {
+        if acks_syn {
+            cx.counters.add(TcpEvent::ResetReceived);
+            conn.fail(cx.ip, Some(TcpError::Refused));
+        } else {
+            cx.counters.add(TcpEvent::Ignored);
+        }
+        return Opened::No;
+    }
+    if !seg.syn() {
+        cx.counters.add(TcpEvent::Ignored);
+        return Opened::No;
+    }
+    opening.take_syn(seg);
+    if acks_syn {
+        become_open(conn, cx, seg);
+        if let State::Open(open) = &mut conn.state {
+            open.recv.owed = AckOwed::Now;
+        }
+        return Opened::Yes;
+    }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.3
+    //# Otherwise, enter SYN-RECEIVED, form a SYN,ACK segment
+    if let State::SynSent(opening) = core::mem::replace(&mut conn.state, State::Closed) {
+        conn.state = State::SynReceived(Opening { sent: 0, ..opening });
+    }
+    send_syn(conn, cx);
+    Opened::No
+}
+
+/// RFC 9293 section 3.10.7.4 for SYN-RECEIVED.
+pub(super) fn arrives_in_syn_received<D: Driver>(
+    conn: &mut Connection,
+    cx: &mut Cx<'_, D>,
+    seg: &Segment,
+) -> Opened {
+    let State::SynReceived(opening) = &conn.state else {
+        return Opened::No;
+    };
+    let rcv_nxt = opening.irs + 1;
+    if seg.syn() && seg.seq == opening.irs && !seg.rst() {
+        // the peer's SYN again, or its SYN-ACK in a simultaneous open
+        if seg.has_ack() && seg.ack == opening.iss + 1 {
+            become_open(conn, cx, seg);
+            return Opened::Yes;
+        }
+        if opening.sent < 3 {
+            send_syn(conn, cx);
+        }
+        return Opened::No;
+    }
+    let window = u32::from(opening.window);
+    let len = seg.seq_len();
+    let inside = seg.seq.in_range(rcv_nxt, window.max(1))
+        || (len > 0 && (seg.seq + (len - 1)).in_range(rcv_nxt, window));
+    if !inside {
+        cx.counters.add(TcpEvent::OutOfWindow);
+        return Opened::No;
+    }
+    if seg.rst() {
+        cx.counters.add(TcpEvent::ResetReceived);
+        let error = opening.active.then_some(TcpError::Refused);
+        conn.fail(cx.ip, error);
+        return Opened::No;
+    }
+    if seg.syn() {
+        cx.counters.add(TcpEvent::UnexpectedSyn);
+        return Opened::No;
+    }
+    if !seg.has_ack() {
+        cx.counters.add(TcpEvent::NoAck);
+        return Opened::No;
+    }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# If the segment acknowledgment is not acceptable, form a
+    //# reset segment
+    if seg.ack != opening.iss + 1 {
+        cx.counters.add(TcpEvent::BadAck);
+        return Opened::Reset;
+    }
+    become_open(conn, cx, seg);
+    Opened::Yes
+}
+
+/// Both SYNs are acknowledged: makes the halves. `seg` carried the last acknowledgement.
+fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segment) {
+    let (State::SynSent(opening) | State::SynReceived(opening)) =
+        core::mem::replace(&mut conn.state, State::Closed)
+    else {
+        return;
+    };
+    let Some(endpoint) = cx.ip.endpoint(conn.path.link) else {
+        return;
+    };
+    let sums = endpoint.capabilities().checksum == gannet_link::Checksum::Software;
+    let Offer {
+        mss,
+        scale,
+        sack,
+        timestamp,
+    } = opening.offer;
+    let timestamps = timestamp.is_some();
+    let peer_mss = u32::from(mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS));
+    let send_mss = effective_mss(peer_mss, conn.path.mtu, timestamps);
+    let mut rtt = Send::estimator();
+    rtt.on_established(opening.sent > 1);
+    if opening.sent == 1 {
+        rtt.on_sample(cx.now.saturating_duration_since(opening.sent_at));
+    }
+    let mut send = Send::new(opening.iss, send_mss, sums, rtt);
+    if opening.sent > 1 {
+        send.congestion.on_syn_lost();
+    }
+    send.sack = sack;
+    send.nagle = conn.settings.nagle;
+    send.buffer = conn.settings.send_buffer;
+    send.last_progress = cx.now;
+    let window = u32::from(opening.window);
+    let mut recv = new_recv(conn, cx, &opening, scale.is_some(), window);
+    if let Some(scale) = scale {
+        send.scale = WindowScale::new(scale);
+    }
+    // SEG.WND of a SYN is never scaled
+    let shift = if seg.syn() {
+        WindowScale::new(0)
+    } else {
+        send.scale
+    };
+    send.wnd = u32::from(seg.window) << shift.shift();
+    send.max_wnd = send.wnd;
+    (send.wl1, send.wl2) = (seg.seq, seg.ack);
+    if let Some(value) = seg.timestamps.map(|t| t.0).or(timestamp) {
+        recv.ts_recent = value;
+        recv.ts_recent_at = cx.now;
+    }
+    let mut open = Open {
+        phase: Phase::Established,
+        send,
+        recv,
+        template: None,
+        straight: false,
+        timestamps,
+        timestamp_offset: opening.timestamp_offset,
+        challenge_at: Instant::ZERO,
+        heard_at: cx.now,
+        keep_alive_probes: 0,
+        linger_until: Instant::FAR_FUTURE,
+        peer_mss,
+        blocked: false,
+    };
+    if opening.close {
+        open.send.fin = super::send::Fin::Queued;
+        open.phase = open.phase.after(super::transitions::Event::Close);
+    }
+    conn.state = State::Open(Box::new(open));
+}
+
+fn new_recv<D: Driver>(
+    conn: &Connection,
+    cx: &Cx<'_, D>,
+    opening: &Opening,
+    scaled: bool,
+    window: u32,
+) -> Recv {
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+    //# Both sides MUST send Window Scale options in their <SYN> segments to
+    //# enable window scaling in either direction.
+    let scale = if scaled {
+        opening.scale
+    } else {
+        WindowScale::new(0)
+    };
+    let fixed = conn.settings.receive_buffer;
+    let initial = fixed.unwrap_or(cx.config.receive_buffer);
+    let limit = if scaled {
+        cx.config.receive_buffer_max
+    } else {
+        65_535
+    };
+    let tune = AutoTune::new(initial.min(limit.max(65_535)), fixed.unwrap_or(limit));
+    let mut recv = Recv::new(opening.irs, window, scale, tune);
+    recv.fixed = fixed.is_some();
+    recv
+}
+
+/// Payload bytes of a full-sized segment.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+//# The maximum size of a segment that a TCP endpoint really sends, the
+//# "effective send MSS", MUST be the smaller (MUST-16) of the send MSS
+//# (that reflects the available reassembly buffer size at the remote
+//# host, the EMTU_R [19]) and the largest transmission size permitted by
+//# the IP layer (EMTU_S [19]):
+pub(super) fn effective_mss(peer_mss: u32, mtu: u32, timestamps: bool) -> u32 {
+    let by_path = mtu.saturating_sub(HEADERS);
+    let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+    peer_mss.min(by_path).max(u32::from(MIN_MSS)) - options
+}
+
+/// Releases a frame whose payload nobody wants.
+pub(super) fn drop_frame<D: Driver>(cx: &mut Cx<'_, D>, link: crate::link::LinkId, frame: &Frame) {
+    if let Some(endpoint) = cx.ip.endpoint(link) {
+        endpoint.release_frame(frame);
+    }
+}

@@ -1,0 +1,78 @@
+//! ICMP errors about our segments (RFC 1122 section 4.2.3.9, RFC 5927).
+
+use core::net::SocketAddrV4;
+
+use gannet_link::Driver;
+
+use super::connection::{Connection, Cx, State};
+use super::counters::TcpEvent;
+use super::error::TcpError;
+use super::handshake::effective_mss;
+use super::seq::SeqNum;
+
+/// An ICMP error about a segment of ours, already found to quote one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpError {
+    /// What it says.
+    pub kind: IcmpErrorKind,
+    /// Source of the quoted packet: ours.
+    pub local: SocketAddrV4,
+    /// Destination of the quoted packet.
+    pub remote: SocketAddrV4,
+    /// Sequence number of the quoted segment.
+    pub seq: u32,
+}
+
+/// What an ICMP error says, as far as TCP cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcmpErrorKind {
+    /// Fragmentation needed and DF set, with the next hop's MTU (0 when not told).
+    FragmentationNeeded(u16),
+    /// Destination unreachable with this code (0 network, 1 host, 2 protocol, 3 port, ...).
+    Unreachable(u8),
+    /// Time exceeded or parameter problem: always soft.
+    Soft,
+}
+
+/// The error concerns `conn`.
+pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, error: &IcmpError) {
+    //= https://www.rfc-editor.org/rfc/rfc5927#section-4.1
+    //# TCP SHOULD check that the TCP
+    //# sequence number contained in the payload of the ICMP error message is
+    //# within the range SND.UNA =< SEG.SEQ < SND.NXT.
+    let seq = SeqNum(error.seq);
+    let in_flight = match &conn.state {
+        State::SynSent(o) | State::SynReceived(o) => seq == o.iss,
+        State::Open(open) => seq.in_range(open.send.una, open.send.max - open.send.una),
+        State::TimeWait(_) | State::Closed => false,
+    };
+    if !in_flight {
+        return cx.counters.add(TcpEvent::IcmpOutOfWindow);
+    }
+    match (error.kind, &mut conn.state) {
+        (IcmpErrorKind::FragmentationNeeded(mtu), _) => reduce_mtu(conn, cx, mtu),
+        // an attempt to connect fails at once, an open connection lives on (RFC 5927 section 5.2)
+        (IcmpErrorKind::Unreachable(code), State::SynSent(_)) => {
+            let error = match code {
+                0 | 6 | 9 | 11 => TcpError::NetworkUnreachable,
+                2 | 3 => TcpError::Refused,
+                _ => TcpError::HostUnreachable,
+            };
+            conn.fail(cx.ip, Some(error));
+        }
+        _ => {}
+    }
+}
+
+fn reduce_mtu<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, mtu: u16) {
+    let mtu = cx.ip.reduce_mtu(*conn.remote.ip(), u32::from(mtu), cx.now);
+    if mtu >= conn.path.mtu {
+        return;
+    }
+    conn.path.mtu = mtu;
+    if let State::Open(open) = &mut conn.state {
+        let mss = effective_mss(open.peer_mss, mtu, open.timestamps);
+        open.send.set_mss(mss);
+        open.refresh();
+    }
+}

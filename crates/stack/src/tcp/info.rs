@@ -1,0 +1,93 @@
+//! What callers see of a connection.
+
+use super::connection::{Connection, State};
+use super::recv::Recv;
+use super::send::Send;
+use super::socket::{TcpInfo, TcpStatus};
+use core::time::Duration;
+
+/// What can be done with it right now.
+pub(super) fn status(conn: &Connection) -> TcpStatus {
+    let read_closed = match &conn.state {
+        State::Open(open) => open.recv.finished && open.recv.queue.len() == 0,
+        State::SynSent(_) | State::SynReceived(_) => false,
+        State::TimeWait(_) | State::Closed => true,
+    };
+    TcpStatus {
+        state: conn.state_name(),
+        readable: conn.is_readable(),
+        writable: conn.is_writable(),
+        read_closed,
+        error: conn.error,
+    }
+}
+
+/// What it knows about itself.
+pub(super) fn info(conn: &Connection) -> TcpInfo {
+    let mut info = TcpInfo {
+        state: conn.state_name(),
+        local: conn.local,
+        remote: conn.remote,
+        rtt: None,
+        rtt_variation: None,
+        rtt_min: None,
+        rto: Duration::from_secs(1),
+        send_mss: 0,
+        receive_mss: 0,
+        congestion_window: 0,
+        slow_start_threshold: 0,
+        send_window: 0,
+        receive_window: 0,
+        in_flight: 0,
+        unsent: 0,
+        unread: 0,
+        out_of_order: 0,
+        send_buffer: conn.settings.send_buffer,
+        receive_buffer: 0,
+        bytes_acknowledged: 0,
+        bytes_received: 0,
+        segments_sent: conn.segments_sent,
+        segments_received: conn.segments_received,
+        retransmissions: 0,
+        timeouts: 0,
+        fast_recoveries: 0,
+        window_scale: None,
+        sack: false,
+        timestamps: false,
+    };
+    if let State::Open(open) = &conn.state {
+        describe_send(&open.send, &mut info);
+        describe_recv(&open.recv, &mut info);
+        info.timestamps = open.timestamps;
+        let (ours, theirs) = (open.recv.scale.shift(), open.send.scale.shift());
+        info.window_scale = (ours > 0 || theirs > 0).then_some((ours, theirs));
+    }
+    info
+}
+
+fn describe_send(send: &Send, info: &mut TcpInfo) {
+    info.rtt = send.rtt.srtt();
+    info.rtt_variation = send.rtt.rttvar();
+    info.rtt_min = send.rtt.min_rtt();
+    info.rto = send.rtt.rto();
+    info.send_mss = send.mss;
+    info.congestion_window = send.congestion.cwnd();
+    info.slow_start_threshold = send.congestion.ssthresh();
+    info.send_window = send.wnd;
+    info.in_flight = send.max - send.una;
+    info.unsent = send.unsent();
+    info.bytes_acknowledged = send.acknowledged;
+    info.retransmissions = send.retransmissions;
+    info.timeouts = send.timeouts;
+    info.fast_recoveries = send.recoveries;
+    info.sack = send.sack;
+}
+
+fn describe_recv(recv: &Recv, info: &mut TcpInfo) {
+    info.receive_mss = recv.mss;
+    info.receive_window = recv.wnd();
+    info.unread = recv.queue.len();
+    info.out_of_order = recv.assembler.buffered_bytes();
+    info.receive_buffer = recv.buffer;
+    info.bytes_received = recv.total;
+}

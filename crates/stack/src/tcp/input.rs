@@ -1,0 +1,527 @@
+//! Segment arrival in the synchronised states (RFC 9293 section 3.10.7.4), as a list of steps in the
+//! RFC's order: sequence, reset, (security), SYN, ACK, URG, text, FIN. Each step says whether to go
+//! on; none sends anything: owed acknowledgements leave through `output.rs`.
+
+use core::time::Duration;
+
+use gannet_link::{Driver, Frame};
+use gannet_wire::tcp::Flags;
+
+use super::connection::{Connection, Cx, Open, State, TimeWait};
+use super::counters::TcpEvent;
+use super::error::TcpError;
+use super::handshake::drop_frame;
+use super::notice::{Acked, Notice};
+use super::output;
+use super::recv::AckOwed;
+use super::recv_queue::keep_payload;
+use super::segment::Segment;
+use super::seq::SeqNum;
+use super::transitions::{Event, Phase};
+use super::window::UnscaledWindow;
+use crate::link::LinkId;
+
+/// What a step decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Go on with the next step.
+    Go,
+    /// The segment ends here, counted under this.
+    Drop(TcpEvent),
+    /// The same, and an acknowledgement tells the peer where we are.
+    Ack(TcpEvent),
+    /// The same, but rarely: RFC 5961's challenge.
+    Challenge(TcpEvent),
+    /// The connection ends here.
+    Fail(TcpError),
+    /// Text for somebody who has gone: reset.
+    Refuse,
+}
+
+/// A segment arrives for an open connection. `link` is where its frame came in; its ranges are kept
+/// or released here.
+pub(super) fn arrives<D: Driver>(
+    conn: &mut Connection,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &mut Segment,
+    frame: &mut Frame,
+) {
+    let State::Open(open) = &mut conn.state else {
+        return drop_frame(cx, link, frame);
+    };
+    open.heard_at = cx.now;
+    open.keep_alive_probes = 0;
+    if open.straight && cx.config.straight_line && straight_line(open, cx, link, seg, frame) {
+        return;
+    }
+    let step = steps(open, cx, link, conn.attached, seg, frame);
+    open.refresh();
+    match step {
+        Step::Go => {}
+        Step::Drop(why) => cx.counters.add(why),
+        Step::Ack(why) => {
+            cx.counters.add(why);
+            open.recv.owed = AckOwed::Now;
+        }
+        Step::Challenge(why) => {
+            cx.counters.add(why);
+            output::challenge(conn, cx);
+        }
+        Step::Fail(error) => {
+            cx.counters.add(TcpEvent::ResetReceived);
+            conn.fail(cx.ip, Some(error));
+        }
+        Step::Refuse => {
+            cx.counters.add(TcpEvent::UnexpectedText);
+            output::send_reset(conn, cx);
+            conn.fail(cx.ip, None);
+        }
+    }
+}
+
+/// The steps in order. Whatever is left of the frame when one ends the segment is released.
+fn steps<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    attached: bool,
+    seg: &mut Segment,
+    frame: &mut Frame,
+) -> Step {
+    let mut step = check_sequence(open, cx, seg, frame);
+    if step == Step::Go {
+        step = check_reset(open, seg);
+    }
+    if step == Step::Go {
+        step = check_syn(seg);
+    }
+    if step == Step::Go {
+        step = check_ack(open, cx, link, seg);
+    }
+    if step == Step::Go {
+        check_urgent(open, seg);
+        if seg.len > 0 && !attached && open.phase.takes_text() {
+            step = Step::Refuse;
+        }
+    }
+    if step == Step::Go {
+        take_text(open, cx, link, seg, frame)
+    } else {
+        drop_frame(cx, link, frame);
+        step
+    }
+}
+
+/// The straight-line path: an ordinary segment, next in order, on a connection with no special
+/// condition. `false`, and nothing has happened, when it is not such a segment.
+#[inline]
+fn straight_line<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &Segment,
+    frame: &Frame,
+) -> bool {
+    let timestamps = open.timestamps;
+    let Open { send, recv, .. } = &mut *open;
+    let ordinary = seg.plain
+        && seg.flags.difference(Flags::PSH) == Flags::ACK
+        && seg.seq == recv.nxt
+        && seg.len <= recv.wnd()
+        && seg.timestamps.is_some() == timestamps
+        && send.una.before_eq(seg.ack)
+        && seg.ack.before_eq(send.max);
+    if !ordinary {
+        return false;
+    }
+    if let Some((value, _)) = seg.timestamps {
+        if value.wrapping_sub(recv.ts_recent) as i32 >= 0 {
+            recv.record_timestamp(seg, value, cx.now);
+        } else {
+            return false;
+        }
+    }
+    cx.counters.add(TcpEvent::Straight);
+    let window = UnscaledWindow(seg.window).scale(send.scale);
+    let news = seg.ack != send.una || window.0 != send.wnd || seg.len == 0;
+    if news {
+        acknowledge(open, cx, link, seg);
+        if !open.send.is_plain() {
+            open.refresh();
+        }
+    }
+    if seg.len > 0 {
+        receive_in_order(open, cx, link, seg, frame);
+    } else {
+        drop_frame(cx, link, frame);
+    }
+    true
+}
+
+/// First: is the segment within the window (and not an old one, RFC 7323)? Cuts off what is not.
+fn check_sequence<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    seg: &mut Segment,
+    frame: &mut Frame,
+) -> Step {
+    let recv = &mut open.recv;
+    if open.timestamps && !seg.rst() {
+        match seg.timestamps {
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
+            //# R1)  If there is a Timestamps option in the arriving segment,
+            //# SEG.TSval < TS.Recent, TS.Recent is valid (see later
+            //# discussion), and if the RST bit is not set, then treat the
+            //# arriving segment as not acceptable:
+            Some((value, _)) if recv.is_old(value, cx.now) => {
+                return Step::Ack(TcpEvent::OldTimestamp);
+            }
+            Some(_) => {}
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+            //# If a non-<RST> segment is received without a TSopt, a TCP SHOULD
+            //# silently drop the segment.
+            None => return Step::Drop(TcpEvent::MissingTimestamp),
+        }
+    }
+    let zero_window = recv.wnd() == 0 && seg.seq == recv.nxt;
+    if !recv.acceptable(seg) && !zero_window {
+        if seg.rst() {
+            return Step::Drop(TcpEvent::InexactReset);
+        }
+        if seg.syn() {
+            return Step::Challenge(TcpEvent::UnexpectedSyn);
+        }
+        let old_end = seg.seq + seg.len;
+        if seg.len > 0 && old_end.before_eq(recv.nxt) && open.send.sack {
+            recv.sack.on_duplicate((seg.seq, old_end));
+        }
+        // a window probe, a keep-alive or a retransmission: always answered
+        return Step::Ack(TcpEvent::OutOfWindow);
+    }
+    if let Some((value, _)) = seg.timestamps.filter(|_| open.timestamps) {
+        recv.record_timestamp(seg, value, cx.now);
+    }
+    if !seg.syn() && !seg.rst() {
+        trim(open, seg, frame);
+    }
+    Step::Go
+}
+
+/// Cuts off what was received before and what lies beyond the window.
+fn trim(open: &mut Open, seg: &mut Segment, frame: &mut Frame) {
+    let recv = &mut open.recv;
+    let front = recv.nxt.since(seg.seq).max(0) as u32;
+    let front = front.min(seg.len);
+    if front > 0 && open.send.sack {
+        recv.sack.on_duplicate((seg.seq, seg.seq + front));
+    }
+    let start = seg.seq + front;
+    let keep = recv.edge.since(start).max(0) as u32;
+    if front > 0 || keep < seg.len - front {
+        recv.owed = AckOwed::Now;
+    }
+    seg.trim(frame, front, keep);
+}
+
+/// Second: RST (RFC 5961 section 3).
+fn check_reset(open: &Open, seg: &Segment) -> Step {
+    if !seg.rst() {
+        return Step::Go;
+    }
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+    //# 3) If the RST bit is set and the sequence number does not exactly
+    //# match the next expected sequence value, yet is within the current
+    //# receive window, TCP MUST send an acknowledgment (challenge ACK):
+    if seg.seq != open.recv.nxt {
+        return Step::Challenge(TcpEvent::InexactReset);
+    }
+    match open.phase {
+        //= https://www.rfc-editor.org/rfc/rfc1337#section-3
+        //# (F1) Ignore RST segments in TIME-WAIT state.
+        Phase::TimeWait => Step::Drop(TcpEvent::Ignored),
+        _ => Step::Fail(TcpError::Reset),
+    }
+}
+
+/// Fourth: SYN (RFC 5961 section 4).
+fn check_syn(seg: &Segment) -> Step {
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-4.2
+    //# 1) If the SYN bit is set, irrespective of the sequence number, TCP
+    //# MUST send an ACK (also referred to as challenge ACK) to the remote
+    //# peer:
+    if seg.syn() {
+        Step::Challenge(TcpEvent::UnexpectedSyn)
+    } else {
+        Step::Go
+    }
+}
+
+/// Fifth: ACK.
+fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: &Segment) -> Step {
+    if !seg.has_ack() {
+        return Step::Drop(TcpEvent::NoAck);
+    }
+    let send = &open.send;
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-5.2
+    //# The ACK value is considered acceptable only if
+    //# it is in the range of ((SND.UNA - MAX.SND.WND) <= SEG.ACK <=
+    //# SND.NXT).
+    if seg.ack.after(send.max) {
+        return Step::Challenge(TcpEvent::BadAck);
+    }
+    if send.una.since(seg.ack) > send.max_wnd.min(i32::MAX as u32) as i32 {
+        return Step::Challenge(TcpEvent::BadAck);
+    }
+    let acked = acknowledge(open, cx, link, seg);
+    if acked.fin {
+        let before = open.phase;
+        open.phase = open.phase.after(Event::FinAcked);
+        entered(open, cx, before);
+    }
+    Step::Go
+}
+
+/// Tells the sending half what the segment says.
+#[inline]
+fn acknowledge<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &Segment,
+) -> Acked {
+    let now_stamp = open.timestamp(cx.now);
+    let echo = seg
+        .timestamps
+        .map(|(_, echo)| echo)
+        .filter(|_| open.timestamps);
+    let age = echo
+        .map(|e| now_stamp.wrapping_sub(e))
+        .filter(|&a| a < 1 << 30);
+    let notice = Notice {
+        ack: seg.ack,
+        seq: seg.seq,
+        window: UnscaledWindow(seg.window).scale(open.send.scale),
+        has_text: seg.len > 0 || seg.fin(),
+        sack: seg.options.sack,
+        echo_age: age.map(|a| Duration::from_millis(u64::from(a))),
+    };
+    if let Some(age) = notice.echo_age.filter(|_| seg.len > 0) {
+        open.recv.rtt.on_timestamp(age);
+    }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# If the ACK is a duplicate (SEG.ACK =< SND.UNA), it can be ignored.
+    if notice.ack.before(open.send.una) {
+        return Acked::default();
+    }
+    match cx.ip.endpoint(link) {
+        Some(endpoint) => open.send.on_ack(&mut endpoint.pool, &notice, cx.now),
+        None => Acked::default(),
+    }
+}
+
+/// Sixth: URG. The pointer is remembered; the data stays in the stream (RFC 6093).
+fn check_urgent(open: &mut Open, seg: &Segment) {
+    if !seg.flags.contains(Flags::URG) || !open.phase.takes_text() || seg.urgent == 0 {
+        return;
+    }
+    // never beyond the window: a pointer alone must not promise bytes without end
+    let up = (seg.seq + u32::from(seg.urgent)).min(open.recv.edge);
+    let newer = open.recv.up.is_none_or(|old| up.after(old));
+    if newer && up.after(open.recv.nxt) {
+        open.recv.up = Some(up);
+    }
+}
+
+/// Seventh and eighth: text and FIN.
+fn take_text<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &Segment,
+    frame: &Frame,
+) -> Step {
+    if !open.phase.takes_text() {
+        drop_frame(cx, link, frame);
+        if seg.seq_len() > 0 {
+            return Step::Ack(TcpEvent::UnexpectedText);
+        }
+        return Step::Go;
+    }
+    if open
+        .recv
+        .fin
+        .is_some_and(|fin| (seg.seq + seg.len).after(fin))
+    {
+        drop_frame(cx, link, frame);
+        return Step::Ack(TcpEvent::UnexpectedText);
+    }
+    if seg.fin() {
+        open.recv.fin = Some(seg.seq + seg.len);
+        open.recv.owed = AckOwed::Now;
+    }
+    if seg.len == 0 {
+        drop_frame(cx, link, frame);
+        if seg.fin() {
+            join(open, cx, link);
+        }
+    } else if seg.seq == open.recv.nxt {
+        receive_in_order(open, cx, link, seg, frame);
+    } else {
+        receive_out_of_order(open, cx, link, seg, frame);
+    }
+    if open.recv.up.is_some_and(|up| up.before_eq(open.recv.nxt)) {
+        open.recv.up = None;
+    }
+    Step::Go
+}
+
+#[inline]
+fn receive_in_order<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &Segment,
+    frame: &Frame,
+) {
+    let Some(at) = cx.ip.links.get_mut(link) else {
+        return;
+    };
+    let recv = &mut open.recv;
+    let before = recv.nxt;
+    let whole = keep_payload(at, frame, |endpoint, range| {
+        recv.take_in_order(endpoint, range);
+    });
+    let taken = recv.nxt - before;
+    if !recv.assembler.is_empty() || recv.fin.is_some() {
+        join(open, cx, link);
+    }
+    let recv = &mut open.recv;
+    recv.owe_ack(taken, u32::from(seg.merged), cx.config.delayed_ack, cx.now);
+    if !open.timestamps {
+        let wnd = recv.wnd();
+        recv.rtt.on_data(recv.nxt, wnd, cx.now);
+    }
+    if !whole {
+        no_memory(open, cx);
+    }
+}
+
+fn receive_out_of_order<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &Segment,
+    frame: &Frame,
+) {
+    let Some(at) = cx.ip.links.get_mut(link) else {
+        return;
+    };
+    let recv = &mut open.recv;
+    let mut seq: SeqNum = seg.seq;
+    let whole = keep_payload(at, frame, |endpoint, range| {
+        recv.take_out_of_order(endpoint, seq, range);
+        seq = seq + range.len;
+    });
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+    //# A TCP receiver SHOULD send an immediate duplicate ACK when an out-
+    //# of-order segment arrives.
+    recv.owed = AckOwed::Now;
+    if !whole {
+        no_memory(open, cx);
+    }
+}
+
+fn no_memory<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>) {
+    cx.counters.add(TcpEvent::NoMemory);
+    // a FIN behind text that was dropped has not arrived
+    if open.recv.fin.is_some() && !open.recv.finished {
+        open.recv.fin = None;
+    }
+    open.recv.owed = AckOwed::Now;
+}
+
+/// Moves what has become contiguous to the reader, and the FIN if it is next.
+fn join<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId) {
+    let Some(endpoint) = cx.ip.endpoint(link) else {
+        return;
+    };
+    let finished = open.recv.finished;
+    open.recv.join(endpoint);
+    if open.recv.finished && !finished {
+        open.recv.owed = AckOwed::Now;
+        let before = open.phase;
+        open.phase = open.phase.after(Event::FinArrived);
+        entered(open, cx, before);
+    }
+}
+
+/// The phase may have changed from `before`.
+fn entered<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, before: Phase) {
+    match open.phase {
+        phase if phase == before => {}
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
+        //# When a connection is closed actively, it MUST linger in the TIME-WAIT
+        //# state for a time 2xMSL (Maximum Segment Lifetime) (MUST-13).
+        Phase::TimeWait => {
+            open.linger_until = cx.now + cx.config.time_wait;
+            open.send.timer = super::send::SendTimer::Off;
+        }
+        Phase::FinWait2 => open.linger_until = cx.now + cx.config.fin_wait_2,
+        Phase::Closed => open.send.timer = super::send::SendTimer::Off,
+        _ => {}
+    }
+}
+
+/// TIME-WAIT after the application let go (RFC 9293 section 3.10.7.4; RFC 1122 section 4.2.2.13).
+/// Says whether the segment is a SYN that may open the connection anew.
+pub(super) fn arrives_in_time_wait<D: Driver>(
+    conn: &mut Connection,
+    cx: &mut Cx<'_, D>,
+    seg: &Segment,
+) -> bool {
+    let State::TimeWait(wait) = &mut conn.state else {
+        return false;
+    };
+    if seg.rst() {
+        cx.counters.add(TcpEvent::Ignored);
+        return false;
+    }
+    if seg.syn() && !seg.has_ack() {
+        //= https://www.rfc-editor.org/rfc/rfc6191#section-2
+        //# If the timestamp of the incoming SYN segment is greater than the last timestamp
+        //# seen on the previous incarnation of the connection (for that direction of the data
+        //# transfer), honor the connection request
+        let newer = match (seg.timestamps, wait.timestamps) {
+            (Some((value, _)), Some((_, last))) => (value.wrapping_sub(last) as i32) > 0,
+            _ => seg.seq.after(wait.rcv_nxt),
+        };
+        if newer {
+            return true;
+        }
+    }
+    if seg.fin() {
+        wait.until = cx.now + cx.config.time_wait;
+    }
+    let wait = *wait;
+    output::send_time_wait_ack(conn, &wait, cx);
+    false
+}
+
+/// What stays of a connection in TIME-WAIT when nobody holds it any more.
+pub(super) fn shrink_to_time_wait<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    let wait = TimeWait {
+        snd_nxt: open.send.max,
+        rcv_nxt: open.recv.nxt,
+        window: open.recv.advertise(),
+        timestamps: open
+            .timestamps
+            .then(|| (open.timestamp(cx.now), open.recv.ts_recent)),
+        until: open.linger_until,
+    };
+    conn.free(cx.ip);
+    conn.state = State::TimeWait(wait);
+}

@@ -1,0 +1,489 @@
+//! What leaves: the one door through which a synchronised connection sends.
+
+use core::time::Duration;
+
+use gannet_link::{Driver, Full, Range, Slot};
+use gannet_wire::checksum::Sum;
+use gannet_wire::tcp::Flags;
+use gannet_wire::tcp::Options;
+
+use super::connection::{Connection, Cx, Open, State, TimeWait};
+use super::counters::TcpEvent;
+use super::error::TcpError;
+use super::handshake::send_bare;
+use super::header::{self, Outgoing, Template};
+use super::recv::AckOwed;
+use super::sack_blocks::blocks_that_fit;
+use super::send::{Plan, Send};
+use crate::ip::{Path, Resolution};
+
+/// Bytes of IPv4 and TCP headers with time stamps, the least a super-segment carries beside payload.
+const HEADERS: u32 = 52;
+
+/// Sends what may be sent now: data and FIN as the windows allow, else an owed acknowledgement.
+/// `false` when the link had no room and the rest must wait for the next poll.
+pub(super) fn output<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bool {
+    let State::Open(_) = &conn.state else {
+        return true;
+    };
+    match cx.ip.resolve(cx.now, &mut conn.path) {
+        Resolution::Ready => {}
+        Resolution::Pending => return set_blocked(conn),
+        Resolution::Failed => {
+            conn.fail(cx.ip, Some(TcpError::HostUnreachable));
+            return true;
+        }
+    }
+    let ports = (conn.local.port(), conn.remote.port());
+    let Connection {
+        state: State::Open(open),
+        path,
+        segments_sent,
+        ..
+    } = conn
+    else {
+        return true;
+    };
+    if open.template.is_none() {
+        open.template = Template::new(cx.ip, path, ports, open.timestamps);
+        open.refresh();
+    }
+    open.blocked = false;
+    let before = *segments_sent;
+    let mut room = send_data(open, path, ports, cx, segments_sent);
+    if *segments_sent == before && open.recv.owed == AckOwed::Now {
+        room = send_ack(open, path, ports, cx, segments_sent);
+    }
+    open.send.adjust_timer(cx.now);
+    open.blocked = !room;
+    room
+}
+
+fn set_blocked(conn: &mut Connection) -> bool {
+    if let State::Open(open) = &mut conn.state {
+        open.blocked = true;
+    }
+    false
+}
+
+/// Everything the send half wants to send; `false` when the link is full.
+fn send_data<D: Driver>(
+    open: &mut Open,
+    path: &Path,
+    ports: (u16, u16),
+    cx: &mut Cx<'_, D>,
+    segments_sent: &mut u64,
+) -> bool {
+    if !open.phase.sends() {
+        return true;
+    }
+    let limit = super_segment(cx, path);
+    while let Some(plan) = open.send.next(limit) {
+        match send_plan(open, path, ports, cx, &plan) {
+            Ok(len) => {
+                if len == 0 && plan.len > 0 {
+                    return true;
+                }
+                *segments_sent += 1;
+                open.send.on_sent(&plan, len, cx.now);
+                open.recv.acked();
+            }
+            Err(Full) => return false,
+        }
+    }
+    true
+}
+
+/// Most payload bytes one emission can carry on this path.
+#[inline]
+fn super_segment<D: Driver>(cx: &mut Cx<'_, D>, path: &Path) -> u32 {
+    let segmentation = cx
+        .ip
+        .endpoint(path.link)
+        .map_or(0, |e| e.capabilities().tcp_segmentation);
+    segmentation.saturating_sub(HEADERS)
+}
+
+/// Sends one planned segment, or the beginning of it when it has more pieces than fit; how many of
+/// its bytes left.
+fn send_plan<D: Driver>(
+    open: &mut Open,
+    path: &Path,
+    ports: (u16, u16),
+    cx: &mut Cx<'_, D>,
+    plan: &Plan,
+) -> Result<u32, Full> {
+    let mut gathered = Gathered::default();
+    let straight =
+        open.straight && cx.config.straight_line && !plan.fin && plan.seq == open.send.max;
+    let mut out = outgoing(open, ports, cx, plan.seq);
+    let head = match &open.template {
+        Some(t) if straight => t.len(),
+        _ => header_len(path, &out.options),
+    };
+    let most = ranges_that_fit(cx, path, head);
+    let mss = open
+        .send
+        .mss
+        .saturating_sub(extra_options(open, &out.options))
+        .max(1);
+    let wanted = if plan.len > open.send.mss {
+        plan.len
+    } else {
+        plan.len.min(mss)
+    };
+    gather(&mut open.send, plan, wanted, most, &mut gathered);
+    let whole = gathered.len == plan.len;
+    if !whole && gathered.len > mss {
+        gathered.cut_to_multiple(mss);
+    }
+    if gathered.len == 0 && !plan.fin {
+        return Ok(0);
+    }
+    let ends_queue = plan.seq + gathered.len == open.send.queue.end();
+    if ends_queue && gathered.len > 0 {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
+        //# The sending TCP endpoint MUST set the PSH bit in the last buffered
+        //# segment (i.e., when there is no more queued data to be sent) (MUST-61).
+        out.flags |= Flags::PSH;
+    }
+    if plan.fin && whole {
+        out.flags |= Flags::FIN;
+    }
+    point_to_urgent(open, plan, &mut out);
+    out.window = open.recv.advertise();
+    let mut slot = Slot::new();
+    let written = if straight {
+        cx.counters.add(TcpEvent::FromTemplate);
+        write_straight(open, cx, path, &out, &gathered, &mut slot)
+    } else {
+        write_general(cx, path, &out, &gathered, &mut slot)
+    };
+    written.ok_or(Full)?;
+    if gathered.len > mss {
+        slot.set_gso_size(mss.min(65_535) as u16);
+    }
+    cx.ip.send(path, &slot)?;
+    cx.counters.add(TcpEvent::Sent);
+    Ok(gathered.len)
+}
+
+/// Bytes that this segment's options take beyond those of ordinary segments.
+fn extra_options(open: &Open, options: &Options) -> u32 {
+    let ordinary = if open.timestamps { 12 } else { 0 };
+    (options.encoded_len() as u32).saturating_sub(ordinary)
+}
+
+fn header_len(path: &Path, options: &Options) -> usize {
+    let link = path.header.map_or(0, |h| h.as_slice().len());
+    link + 40 + options.encoded_len()
+}
+
+/// Payload ranges that a slot with `head` bytes of headers has room for.
+fn ranges_that_fit<D: Driver>(cx: &mut Cx<'_, D>, path: &Path, head: usize) -> usize {
+    let gather = cx
+        .ip
+        .endpoint(path.link)
+        .map_or(1, |e| e.capabilities().gather);
+    let room = 112usize.saturating_sub(head) / 8;
+    room.min(usize::from(gather)).clamp(1, MOST)
+}
+
+/// Most ranges in one segment.
+const MOST: usize = 8;
+
+/// The payload of one segment, still in pieces.
+#[derive(Clone, Copy, Debug)]
+struct Gathered {
+    ranges: [Range; MOST],
+    sums: [Option<u16>; MOST],
+    count: usize,
+    len: u32,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        Gathered {
+            ranges: [Range::EMPTY; MOST],
+            sums: [None; MOST],
+            count: 0,
+            len: 0,
+        }
+    }
+}
+
+impl Gathered {
+    #[inline]
+    fn push(&mut self, range: Range, sum: Option<u16>, most: usize) -> bool {
+        let (Some(to), Some(s)) = (
+            self.ranges.get_mut(self.count),
+            self.sums.get_mut(self.count),
+        ) else {
+            return false;
+        };
+        if self.count >= most {
+            return false;
+        }
+        *to = range;
+        *s = sum;
+        self.count += 1;
+        self.len += range.len;
+        true
+    }
+
+    fn ranges(&self) -> &[Range] {
+        self.ranges.get(..self.count).unwrap_or(&[])
+    }
+
+    /// Cuts bytes off the end until the length is a multiple of `mss`.
+    fn cut_to_multiple(&mut self, mss: u32) {
+        let mut cut = self.len % mss;
+        self.len -= cut;
+        while cut > 0 && self.count > 0 {
+            let Some(last) = self.ranges.get_mut(self.count - 1) else {
+                return;
+            };
+            let n = cut.min(last.len);
+            last.len -= n;
+            cut -= n;
+            if let Some(sum) = self.sums.get_mut(self.count - 1) {
+                *sum = None;
+            }
+            if last.len == 0 {
+                self.count -= 1;
+            }
+        }
+    }
+
+    /// Sum of the payload: kept sums where there are any, else read.
+    fn sum<D: Driver>(&self, cx: &mut Cx<'_, D>, path: &Path) -> Sum {
+        let mut total = Sum::new();
+        let mut odd = false;
+        let Some(endpoint) = cx.ip.endpoint(path.link) else {
+            return total;
+        };
+        for (range, kept) in self.ranges().iter().zip(self.sums) {
+            let sum = match kept {
+                Some(kept) => Sum::from_folded(kept),
+                None => gannet_wire::checksum::sum(endpoint.pool.bytes(*range).unwrap_or(&[])),
+            };
+            total = total.combine(sum, odd);
+            odd ^= range.len % 2 == 1;
+        }
+        total
+    }
+}
+
+#[inline]
+fn gather(send: &mut Send, plan: &Plan, len: u32, most: usize, into: &mut Gathered) {
+    if len > 0 {
+        send.queue
+            .gather(plan.seq, len, |range, sum| into.push(range, sum, most));
+    }
+}
+
+/// The header of a segment at `seq`: acknowledgement, time stamps, SACK blocks.
+#[inline]
+fn outgoing<D: Driver>(
+    open: &mut Open,
+    ports: (u16, u16),
+    cx: &Cx<'_, D>,
+    seq: super::seq::SeqNum,
+) -> Outgoing {
+    let mut options = Options::NONE;
+    if open.timestamps {
+        options.timestamps = Some((open.timestamp(cx.now), open.recv.ts_recent));
+    }
+    let report = !open.recv.assembler.is_empty() || open.recv.sack.has_dsack();
+    if open.send.sack && report {
+        let fit = blocks_that_fit(open.timestamps);
+        let blocks = open.recv.sack.blocks(&open.recv.assembler, fit);
+        for (left, right) in blocks.as_slice() {
+            options.sack.push(left.0, right.0);
+        }
+    }
+    Outgoing {
+        source_port: ports.0,
+        destination_port: ports.1,
+        seq,
+        ack: open.recv.nxt,
+        flags: Flags::ACK,
+        window: 0,
+        urgent: 0,
+        options,
+    }
+}
+
+/// RFC 9293 section 3.8.5, with RFC 6093's reading of the pointer.
+fn point_to_urgent(open: &Open, plan: &Plan, out: &mut Outgoing) {
+    if let Some(up) = open.send.up.filter(|up| up.after(plan.seq)) {
+        out.flags |= Flags::URG;
+        out.urgent = (up - plan.seq).min(65_535) as u16;
+    }
+}
+
+/// The straight-line path: template, ranges, done.
+#[inline]
+fn write_straight<D: Driver>(
+    open: &Open,
+    cx: &mut Cx<'_, D>,
+    path: &Path,
+    out: &Outgoing,
+    payload: &Gathered,
+    slot: &mut Slot,
+) -> Option<()> {
+    let template = open.template.as_ref()?;
+    template.write(slot, out, payload.len as usize, || payload.sum(cx, path))?;
+    place_payload(cx, path, payload, slot)
+}
+
+/// The general path: every header written in full.
+fn write_general<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    path: &Path,
+    out: &Outgoing,
+    payload: &Gathered,
+    slot: &mut Slot,
+) -> Option<()> {
+    let at = header::write(cx.ip, path, out, payload.len as usize, slot)?;
+    let tcp_len = slot.inline().len() - at;
+    let checksum = cx.ip.endpoint(path.link)?.capabilities().checksum;
+    let sum = match checksum {
+        gannet_link::Checksum::Software => payload.sum(cx, path),
+        _ => Sum::new(),
+    };
+    let pseudo = header::pseudo(path, tcp_len + payload.len as usize);
+    header::finish(slot, at, tcp_len, pseudo, checksum, sum);
+    place_payload(cx, path, payload, slot)
+}
+
+/// Puts the payload behind the headers: within the slot when it fits there, else by reference.
+#[inline]
+fn place_payload<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    path: &Path,
+    payload: &Gathered,
+    slot: &mut Slot,
+) -> Option<()> {
+    let head = slot.inline().len();
+    let len = payload.len as usize;
+    if len > 0 && head + len <= gannet_link::slot::INLINE_MAX {
+        let endpoint = cx.ip.endpoint(path.link)?;
+        let mut to = slot.inline_mut(head + len)?.get_mut(head..)?;
+        for range in payload.ranges() {
+            let (part, rest) = to.split_at_mut_checked(range.len as usize)?;
+            part.copy_from_slice(endpoint.pool.bytes(*range)?);
+            to = rest;
+        }
+        return Some(());
+    }
+    payload
+        .ranges()
+        .iter()
+        .all(|r| slot.push_range(*r))
+        .then_some(())
+}
+
+/// An acknowledgement without data; `false` when the link is full.
+pub(super) fn send_ack<D: Driver>(
+    open: &mut Open,
+    path: &Path,
+    ports: (u16, u16),
+    cx: &mut Cx<'_, D>,
+    segments_sent: &mut u64,
+) -> bool {
+    let seq = open.send.max;
+    let mut out = outgoing(open, ports, cx, seq);
+    out.window = open.recv.advertise();
+    let ordinary = out.options.sack.is_empty();
+    let sent = match &open.template {
+        Some(template) if ordinary && cx.config.straight_line => {
+            let mut slot = Slot::new();
+            template.write(&mut slot, &out, 0, Sum::new).is_some()
+                && cx.ip.send(path, &slot).is_ok()
+        }
+        _ => send_bare(cx, path, &out),
+    };
+    if sent {
+        *segments_sent += 1;
+        open.recv.acked();
+    }
+    sent
+}
+
+/// RFC 5961: an acknowledgement that tells a sender of doubtful segments where we are; at most one
+/// in half a second per connection, so that two confused ends cannot keep each other busy and a
+/// forger learns nothing from a shared limit (CVE-2016-5696).
+pub(super) fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    const INTERVAL: Duration = Duration::from_millis(500);
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    if cx.now < open.challenge_at {
+        cx.counters.add(TcpEvent::Suppressed);
+        return;
+    }
+    open.challenge_at = cx.now + INTERVAL;
+    open.recv.owed = AckOwed::Now;
+}
+
+/// A keep-alive probe: an old sequence number, which the peer must answer.
+pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let ports = (conn.local.port(), conn.remote.port());
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    let seq = super::seq::SeqNum(open.send.una.0.wrapping_sub(1));
+    let mut out = outgoing(open, ports, cx, seq);
+    out.window = open.recv.advertise();
+    if send_bare(cx, &conn.path, &out) {
+        conn.segments_sent += 1;
+    }
+}
+
+/// Tells the peer that the connection is no more.
+pub(super) fn send_reset<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let (seq, ack) = match &conn.state {
+        State::Open(open) => (open.send.max, Some(open.recv.nxt)),
+        State::SynReceived(o) => (o.iss + 1, Some(o.irs + 1)),
+        _ => return,
+    };
+    let out = Outgoing {
+        source_port: conn.local.port(),
+        destination_port: conn.remote.port(),
+        seq,
+        ack: ack.unwrap_or(super::seq::SeqNum(0)),
+        flags: Flags::RST | Flags::ACK,
+        window: 0,
+        urgent: 0,
+        options: Options::NONE,
+    };
+    if send_bare(cx, &conn.path, &out) {
+        conn.segments_sent += 1;
+        cx.counters.add(TcpEvent::ResetSent);
+    }
+}
+
+/// The acknowledgement that TIME-WAIT gives to whatever still arrives.
+pub(super) fn send_time_wait_ack<D: Driver>(
+    conn: &mut Connection,
+    wait: &TimeWait,
+    cx: &mut Cx<'_, D>,
+) {
+    let mut options = Options::NONE;
+    options.timestamps = wait.timestamps;
+    let out = Outgoing {
+        source_port: conn.local.port(),
+        destination_port: conn.remote.port(),
+        seq: wait.snd_nxt,
+        ack: wait.rcv_nxt,
+        flags: Flags::ACK,
+        window: wait.window,
+        urgent: 0,
+        options,
+    };
+    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
+    {
+        conn.segments_sent += 1;
+    }
+}

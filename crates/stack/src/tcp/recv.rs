@@ -1,0 +1,342 @@
+//! The receiving half of a synchronised connection: RCV.* and what arrived.
+//!
+//! ```text
+//!        read |  queue (in order)  | rcv.nxt   (out of order: assembler)   | right edge
+//!   ----------[--------------------|------------------[####]------[##]-----)------------
+//!                                  |<------------- rcv.wnd --------------->|
+//! ```
+//! It shares no field with the sending half; what the sender must know travels in a
+//! [`super::notice::Notice`].
+
+use core::time::Duration;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Endpoint, Range};
+
+use super::assembler::{Assembler, Limits, Piece};
+use super::autotune::{AutoTune, ReceiverRtt};
+use super::recv_queue::RecvQueue;
+use super::sack_blocks::SackGenerator;
+use super::segment::Segment;
+use super::seq::SeqNum;
+use super::window::{WindowScale, WindowSize, window_to_advertise, window_update_due};
+
+/// Bookkeeping charged per out-of-order piece, so that one-byte segments cannot hold more memory
+/// than the buffer allows.
+const PIECE_OVERHEAD: u32 = 64;
+/// Segments acknowledged at once at the start of a connection and after a pause, so that the peer's
+/// slow start is not held up (the idea and the count are Linux's).
+const QUICK_ACKS: u8 = 16;
+
+/// An out-of-order piece: a range with a reference.
+#[derive(Debug)]
+pub(super) struct OutOfOrder(pub(super) Range);
+
+impl Piece for OutOfOrder {
+    fn len(&self) -> u32 {
+        self.0.len
+    }
+
+    fn trim_front(&mut self, n: u32) {
+        self.0 = self.0.skip(n);
+    }
+
+    fn trim_back(&mut self, n: u32) {
+        self.0 = self.0.front(self.0.len.saturating_sub(n));
+    }
+
+    fn cost(&self) -> u32 {
+        self.0.len.saturating_add(PIECE_OVERHEAD)
+    }
+}
+
+/// Whether an acknowledgement is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AckOwed {
+    /// No.
+    No,
+    /// Yes, but it may wait for company until the delayed-ACK timer.
+    Later,
+    /// Yes, with the next output.
+    Now,
+}
+
+/// RCV.* of RFC 9293 section 3.3.1 and its neighbours.
+#[derive(Debug)]
+pub(super) struct Recv {
+    /// RCV.NXT: next byte expected.
+    pub(super) nxt: SeqNum,
+    /// First byte beyond the window we advertised; RCV.WND is `edge - nxt`.
+    pub(super) edge: SeqNum,
+    /// RCV.UP: end of urgent data.
+    pub(super) up: Option<SeqNum>,
+    /// In order, unread.
+    pub(super) queue: RecvQueue,
+    /// Out of order.
+    pub(super) assembler: Assembler<OutOfOrder>,
+    /// What to report in SACK blocks.
+    pub(super) sack: SackGenerator,
+    /// Sequence number of the peer's FIN, once a segment with it arrived.
+    pub(super) fin: Option<SeqNum>,
+    /// Everything up to and including the FIN arrived.
+    pub(super) finished: bool,
+    /// The application does not read any more: payload is acknowledged and dropped.
+    pub(super) deaf: bool,
+    /// TS.Recent, and when it was set.
+    pub(super) ts_recent: u32,
+    /// See `ts_recent`.
+    pub(super) ts_recent_at: Instant,
+    /// Last.ACK.sent
+    pub(super) last_ack_sent: SeqNum,
+    /// Shift of the windows we advertise.
+    pub(super) scale: WindowScale,
+    /// Largest payload seen in a TCP segment: the peer's idea of a full-sized one.
+    pub(super) mss: u32,
+    /// Whether an acknowledgement is owed.
+    pub(super) owed: AckOwed,
+    /// Payload bytes not yet acknowledged.
+    pub(super) unacked: u32,
+    /// Quick acknowledgements left.
+    pub(super) quick: u8,
+    /// When an owed acknowledgement must leave.
+    pub(super) ack_at: Instant,
+    /// Growth of the buffer.
+    pub(super) tune: AutoTune,
+    /// Round trip as seen from here.
+    pub(super) rtt: ReceiverRtt,
+    /// Buffer in bytes; grows unless the application set it.
+    pub(super) buffer: u32,
+    /// The application set the buffer.
+    pub(super) fixed: bool,
+    /// Payload bytes received in order.
+    pub(super) total: u64,
+    /// When the last data arrived.
+    pub(super) last_data: Instant,
+}
+
+/// What accepting a segment's text did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accepted {
+    /// Bytes that became readable.
+    pub(super) readable: u32,
+    /// The peer's FIN is now in order.
+    pub(super) finished: bool,
+}
+
+impl Recv {
+    /// The half after the handshake: the peer's SYN was `irs`, our SYN or SYN-ACK offered `window`
+    /// bytes.
+    pub(super) fn new(irs: SeqNum, window: u32, scale: WindowScale, tune: AutoTune) -> Self {
+        let nxt = irs + 1;
+        let buffer = tune.buffer();
+        Recv {
+            nxt,
+            edge: nxt + window,
+            up: None,
+            queue: RecvQueue::new(),
+            assembler: Assembler::new(Limits {
+                pieces: 1024,
+                cost: buffer,
+            }),
+            sack: SackGenerator::new(),
+            fin: None,
+            finished: false,
+            deaf: false,
+            ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            last_ack_sent: nxt,
+            scale,
+            mss: 536,
+            owed: AckOwed::No,
+            unacked: 0,
+            quick: QUICK_ACKS,
+            ack_at: Instant::FAR_FUTURE,
+            tune,
+            rtt: ReceiverRtt::new(),
+            buffer,
+            fixed: false,
+            total: 0,
+            last_data: Instant::ZERO,
+        }
+    }
+
+    /// RCV.WND
+    #[inline]
+    pub(super) fn wnd(&self) -> u32 {
+        let left = self.edge.since(self.nxt);
+        left.max(0) as u32
+    }
+
+    /// RFC 9293 section 3.10.7.4, first check: the four cases of segment and window length.
+    #[inline]
+    pub(super) fn acceptable(&self, seg: &Segment) -> bool {
+        let (len, wnd) = (seg.seq_len(), self.wnd());
+        let inside = |seq: SeqNum| seq.in_range(self.nxt, wnd);
+        match (len, wnd) {
+            (0, 0) => seg.seq == self.nxt,
+            (0, _) => inside(seg.seq),
+            (_, 0) => false,
+            _ => inside(seg.seq) || inside(seg.seq + (len - 1)),
+        }
+    }
+
+    /// PAWS, RFC 7323 section 5: whether `tsval` is older than what came before.
+    pub(super) fn is_old(&self, tsval: u32, now: Instant) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-5.5
+        //# The solution is to invalidate the timestamp of a connection if
+        //# the connection has been idle for more than 24 days.
+        const INVALID_AFTER: Duration = Duration::from_secs(24 * 24 * 3600);
+        let age = now.saturating_duration_since(self.ts_recent_at);
+        (tsval.wrapping_sub(self.ts_recent) as i32) < 0 && age <= INVALID_AFTER
+    }
+
+    /// RFC 7323 section 4.3: remembers TSval of a segment that covers Last.ACK.sent.
+    #[inline]
+    pub(super) fn record_timestamp(&mut self, seg: &Segment, tsval: u32, now: Instant) {
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-4.3
+        //# If:
+        //# SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent
+        //# then SEG.TSval is copied to TS.Recent; otherwise, it is ignored.
+        let newer = tsval.wrapping_sub(self.ts_recent) as i32 >= 0;
+        if newer && seg.seq.before_eq(self.last_ack_sent) {
+            self.ts_recent = tsval;
+            self.ts_recent_at = now;
+        }
+    }
+
+    /// Queues one in-order range.
+    #[inline]
+    pub(super) fn take_in_order<D: Driver>(&mut self, endpoint: &mut Endpoint<D>, range: Range) {
+        self.nxt = self.nxt + range.len;
+        self.total += u64::from(range.len);
+        if self.deaf {
+            endpoint.release(range);
+        } else {
+            self.queue.push(endpoint, range);
+        }
+    }
+
+    /// Queues one out-of-order range that starts at `seq`.
+    pub(super) fn take_out_of_order<D: Driver>(
+        &mut self,
+        endpoint: &mut Endpoint<D>,
+        seq: SeqNum,
+        range: Range,
+    ) {
+        let (nxt, wnd) = (self.nxt, self.wnd());
+        self.sack.on_arrival(seq);
+        let inserted = self.assembler.insert(
+            nxt,
+            wnd,
+            seq,
+            OutOfOrder(range),
+            &mut |piece: OutOfOrder| endpoint.release(piece.0),
+        );
+        if let Some(range) = inserted.duplicate {
+            self.sack.on_duplicate(range);
+        }
+    }
+
+    /// Moves what has become contiguous from the assembler to the queue.
+    pub(super) fn join<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
+        while let Some(piece) = self.assembler.pop_in_order(self.nxt) {
+            self.take_in_order(endpoint, piece.0);
+        }
+        if self.fin == Some(self.nxt) {
+            self.nxt = self.nxt + 1;
+            self.finished = true;
+        }
+    }
+
+    /// Decides when the text of a segment is acknowledged. `len`: its payload bytes, `merged`: bytes
+    /// per TCP segment if the link joined several.
+    #[inline]
+    pub(super) fn owe_ack(&mut self, len: u32, merged: u32, delay: Duration, now: Instant) {
+        let one = if merged == 0 { len } else { merged };
+        self.mss = self.mss.max(one.min(65_535));
+        if now.saturating_duration_since(self.last_data) > Duration::from_secs(1) {
+            self.quick = QUICK_ACKS;
+        }
+        self.last_data = now;
+        self.unacked = self.unacked.saturating_add(len);
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
+        //# An ACK SHOULD be generated for at least every second full-sized
+        //# segment or 2*RMSS bytes of new data
+        let due = self.unacked >= self.mss.saturating_mul(2);
+        if due || (self.quick > 0 && len >= 512) || !self.assembler.is_empty() {
+            self.quick = self.quick.saturating_sub(1);
+            self.owed = AckOwed::Now;
+        } else if self.owed == AckOwed::No {
+            self.owed = AckOwed::Later;
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
+            //# A TCP endpoint SHOULD implement a delayed ACK (SHLD-18), but an ACK
+            //# should not be excessively delayed; in particular, the delay MUST be
+            //# less than 0.5 seconds (MUST-40).
+            self.ack_at = now + delay;
+        }
+    }
+
+    /// An acknowledgement left with this half's numbers.
+    #[inline]
+    pub(super) fn acked(&mut self) {
+        self.owed = AckOwed::No;
+        self.unacked = 0;
+        self.ack_at = Instant::FAR_FUTURE;
+        self.last_ack_sent = self.nxt;
+    }
+
+    /// The window to advertise in a segment that leaves now; moves the right edge.
+    #[inline]
+    pub(super) fn advertise(&mut self) -> u16 {
+        let window = self.would_advertise();
+        self.edge = self.nxt + window.0;
+        window.unscale(self.scale).0
+    }
+
+    fn would_advertise(&self) -> WindowSize {
+        let held = self.queue.len().saturating_add(self.assembler.cost());
+        let free = self.buffer.saturating_sub(held);
+        let offered = WindowSize(self.wnd());
+        window_to_advertise(offered, free, self.buffer, self.mss, self.scale)
+    }
+
+    /// The application read `bytes`: grows the buffer if it keeps up; whether the peer should hear
+    /// of the larger window now.
+    #[inline]
+    pub(super) fn on_read(&mut self, bytes: u32, now: Instant) -> bool {
+        if !self.fixed
+            && let Some(size) = self.tune.on_copied(bytes, now, self.rtt.get(), self.mss)
+        {
+            self.buffer = size;
+            self.assembler.set_cost_limit(size);
+        }
+        let offered = WindowSize(self.wnd());
+        !self.finished && window_update_due(offered, self.would_advertise(), self.mss)
+    }
+
+    /// Sets the buffer for good.
+    pub(super) fn set_buffer(&mut self, bytes: u32) {
+        self.fixed = true;
+        self.buffer = bytes.max(2048);
+        self.assembler.set_cost_limit(self.buffer);
+    }
+
+    /// Whether reading gives something at once.
+    #[inline]
+    pub(super) fn is_readable(&self) -> bool {
+        self.queue.len() > 0 || self.finished
+    }
+
+    /// Lets go of everything queued.
+    pub(super) fn clear<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
+        self.queue.clear(endpoint);
+        self.assembler
+            .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
+    }
+
+    /// Forgets everything queued: the link, and so the memory, is gone.
+    pub(super) fn forget(&mut self) {
+        self.queue.forget();
+        self.assembler.clear(&mut |_| {});
+    }
+}

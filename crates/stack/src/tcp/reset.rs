@@ -1,0 +1,52 @@
+//! The answer to segments that nobody waits for.
+
+use core::net::SocketAddrV4;
+
+use gannet_link::Driver;
+use gannet_wire::tcp::Flags;
+use gannet_wire::tcp::Options;
+
+use super::connection::Cx;
+use super::counters::TcpEvent;
+use super::handshake::send_bare;
+use super::header::Outgoing;
+use super::segment::Segment;
+use super::seq::SeqNum;
+use crate::ip::Resolution;
+
+/// RFC 9293 section 3.10.7.1: a reset for `seg`, unless it is one.
+pub(super) fn answer<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    local: SocketAddrV4,
+    remote: SocketAddrV4,
+    seg: &Segment,
+) {
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.1
+    //# An incoming segment containing a RST is discarded.
+    if seg.rst() {
+        return;
+    }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.1
+    //# If the ACK bit is off, sequence number zero is used,
+    let (seq, ack, flags) = if seg.has_ack() {
+        (seg.ack, SeqNum(0), Flags::RST)
+    } else {
+        (SeqNum(0), seg.seq + seg.seq_len(), Flags::RST | Flags::ACK)
+    };
+    let Ok(mut path) = cx.ip.path(Some(*local.ip()), *remote.ip()) else {
+        return;
+    };
+    let out = Outgoing {
+        source_port: local.port(),
+        destination_port: remote.port(),
+        seq,
+        ack,
+        flags,
+        window: 0,
+        urgent: 0,
+        options: Options::NONE,
+    };
+    if cx.ip.resolve(cx.now, &mut path) == Resolution::Ready && send_bare(cx, &path, &out) {
+        cx.counters.add(TcpEvent::ResetSent);
+    }
+}

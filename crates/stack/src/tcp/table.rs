@@ -1,0 +1,287 @@
+//! Every connection and listener of a host, and how a segment finds its own.
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+use gannet_base::Instant;
+
+use super::connection::Connection;
+use super::socket::{ListenerId, TcpId};
+use crate::hash::{HashKey, KeyedState};
+
+/// Both ends of a connection, as a key.
+type Pair = (SocketAddrV4, SocketAddrV4);
+
+/// A place for a connection.
+#[derive(Debug)]
+struct Place {
+    generation: u32,
+    entry: Option<Entry>,
+}
+
+/// A connection with what the table keeps about it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) conn: Connection,
+    /// When the wheel will call, `FAR_FUTURE` if it will not.
+    pub(super) armed: Instant,
+    /// It stands in the list of those that owe output.
+    pub(super) owes: bool,
+    /// It stands in the list of those whose readiness changed.
+    pub(super) signalled: bool,
+    /// Readiness when it was last told: readable, writable.
+    pub(super) was: (bool, bool),
+    /// Somebody waits for memory to write.
+    pub(super) wants_memory: bool,
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) local: SocketAddrV4,
+    pub(super) backlog: usize,
+    /// Connections being opened through it.
+    pub(super) opening: usize,
+    /// Open connections nobody has accepted.
+    pub(super) waiting: VecDeque<TcpId>,
+    pub(super) signalled: bool,
+}
+
+#[derive(Debug)]
+struct ListenerPlace {
+    generation: u32,
+    listener: Option<Listener>,
+}
+
+/// All of them.
+pub(super) struct Table {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    pairs: HashMap<Pair, u32, KeyedState>,
+    /// The connection that the last segment was for.
+    last: Option<(Pair, u32)>,
+    listeners: Vec<ListenerPlace>,
+}
+
+impl Table {
+    pub(super) fn new(key: HashKey) -> Self {
+        Table {
+            places: Vec::new(),
+            free: Vec::new(),
+            pairs: HashMap::with_hasher(KeyedState::new(key)),
+            last: None,
+            listeners: Vec::new(),
+        }
+    }
+
+    /// Number of connections.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Adds a connection whose pair of ends is free.
+    pub(super) fn add(&mut self, conn: Connection) -> TcpId {
+        let pair = (conn.local, conn.remote);
+        let entry = Entry {
+            conn,
+            armed: Instant::FAR_FUTURE,
+            owes: false,
+            signalled: false,
+            was: (false, false),
+            wants_memory: false,
+        };
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.places.push(Place {
+                    generation: 0,
+                    entry: None,
+                });
+                (self.places.len() - 1) as u32
+            }
+        };
+        let mut generation = 0;
+        if let Some(place) = self.places.get_mut(index as usize) {
+            place.entry = Some(entry);
+            generation = place.generation;
+        }
+        self.pairs.insert(pair, index);
+        TcpId { index, generation }
+    }
+
+    /// Takes a connection out. Its pair of ends is free again, its id names nothing.
+    pub(super) fn remove(&mut self, index: u32) -> Option<Entry> {
+        let place = self.places.get_mut(index as usize)?;
+        let entry = place.entry.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(index);
+        self.forget_pair(index, (entry.conn.local, entry.conn.remote));
+        Some(entry)
+    }
+
+    /// Frees the pair of ends of a connection that is over but still held.
+    pub(super) fn forget_pair(&mut self, index: u32, pair: Pair) {
+        if self.pairs.get(&pair) == Some(&index) {
+            self.pairs.remove(&pair);
+        }
+        if self.last.is_some_and(|(_, i)| i == index) {
+            self.last = None;
+        }
+    }
+
+    /// The connection at `index`.
+    #[inline]
+    pub(super) fn at_mut(&mut self, index: u32) -> Option<&mut Entry> {
+        self.places.get_mut(index as usize)?.entry.as_mut()
+    }
+
+    /// The id of the connection at `index`.
+    #[inline]
+    pub(super) fn id(&self, index: u32) -> Option<TcpId> {
+        let place = self.places.get(index as usize)?;
+        place.entry.as_ref()?;
+        Some(TcpId {
+            index,
+            generation: place.generation,
+        })
+    }
+
+    /// The connection that `id` names.
+    #[inline]
+    pub(super) fn get(&self, id: TcpId) -> Option<&Entry> {
+        let place = self.places.get(id.index as usize)?;
+        place
+            .entry
+            .as_ref()
+            .filter(|_| place.generation == id.generation)
+    }
+
+    /// The connection that `id` names.
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: TcpId) -> Option<&mut Entry> {
+        let place = self.places.get_mut(id.index as usize)?;
+        place
+            .entry
+            .as_mut()
+            .filter(|_| place.generation == id.generation)
+    }
+
+    /// Index of the connection between these ends.
+    #[inline]
+    pub(super) fn find(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+        let pair = (local, remote);
+        if let Some((last, index)) = self.last
+            && last == pair
+        {
+            return Some(index);
+        }
+        let index = *self.pairs.get(&pair)?;
+        self.last = Some((pair, index));
+        Some(index)
+    }
+
+    /// Whether a connection between these ends exists.
+    pub(super) fn is_taken(&self, local: SocketAddrV4, remote: SocketAddrV4) -> bool {
+        self.pairs.contains_key(&(local, remote))
+    }
+
+    /// Every index in use.
+    pub(super) fn indices(&self) -> impl Iterator<Item = u32> + use<> {
+        let used = self
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(_, p)| p.entry.is_some());
+        used.map(|(i, _)| i as u32).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Adds a listener.
+    pub(super) fn add_listener(&mut self, local: SocketAddrV4, backlog: usize) -> ListenerId {
+        let listener = Listener {
+            local,
+            backlog,
+            opening: 0,
+            waiting: VecDeque::new(),
+            signalled: false,
+        };
+        let free = self.listeners.iter().position(|p| p.listener.is_none());
+        let index = free.unwrap_or_else(|| {
+            self.listeners.push(ListenerPlace {
+                generation: 0,
+                listener: None,
+            });
+            self.listeners.len() - 1
+        });
+        let mut generation = 0;
+        if let Some(place) = self.listeners.get_mut(index) {
+            place.listener = Some(listener);
+            generation = place.generation;
+        }
+        ListenerId {
+            index: index as u32,
+            generation,
+        }
+    }
+
+    /// Removes a listener.
+    pub(super) fn remove_listener(&mut self, id: ListenerId) -> Option<Listener> {
+        let place = self.listeners.get_mut(id.index as usize)?;
+        if place.generation != id.generation {
+            return None;
+        }
+        let listener = place.listener.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        Some(listener)
+    }
+
+    /// The listener that `id` names.
+    pub(super) fn listener(&self, id: ListenerId) -> Option<&Listener> {
+        let place = self.listeners.get(id.index as usize)?;
+        place
+            .listener
+            .as_ref()
+            .filter(|_| place.generation == id.generation)
+    }
+
+    /// The listener that `id` names.
+    pub(super) fn listener_mut(&mut self, id: ListenerId) -> Option<&mut Listener> {
+        let place = self.listeners.get_mut(id.index as usize)?;
+        place
+            .listener
+            .as_mut()
+            .filter(|_| place.generation == id.generation)
+    }
+
+    /// The listener for `local`: one on the very address before one on every address.
+    pub(super) fn find_listener(&self, local: SocketAddrV4) -> Option<ListenerId> {
+        self.listener_on(local)
+            .or_else(|| self.listener_on(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port())))
+    }
+
+    /// The listener on exactly this address and port.
+    pub(super) fn listener_on(&self, local: SocketAddrV4) -> Option<ListenerId> {
+        let places = self.listeners.iter().enumerate();
+        places
+            .filter(|(_, p)| p.listener.as_ref().is_some_and(|l| l.local == local))
+            .map(|(i, p)| ListenerId {
+                index: i as u32,
+                generation: p.generation,
+            })
+            .next()
+    }
+
+    /// Whether a listener on `local` would collide with another.
+    pub(super) fn listener_collides(&self, local: SocketAddrV4) -> bool {
+        let any = |ip: &Ipv4Addr| ip.is_unspecified();
+        self.listeners
+            .iter()
+            .filter_map(|p| p.listener.as_ref())
+            .any(|l| {
+                l.local.port() == local.port()
+                    && (l.local.ip() == local.ip() || any(l.local.ip()) || any(local.ip()))
+            })
+    }
+}

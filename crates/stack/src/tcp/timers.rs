@@ -1,0 +1,120 @@
+//! What happens when a connection's time has come.
+
+use gannet_link::Driver;
+
+use super::connection::{Connection, Cx, State};
+use super::error::TcpError;
+use super::handshake::send_syn;
+use super::output;
+use super::recv::AckOwed;
+use super::send::SendTimer;
+use super::transitions::{Event, Phase};
+
+/// Looks at every timer of the connection; those that expired act. Data that became due leaves with
+/// the next output.
+pub(super) fn expired<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    match &conn.state {
+        State::SynSent(_) | State::SynReceived(_) => handshake_timer(conn, cx),
+        State::Open(_) => {
+            send_timer(conn, cx);
+            ack_timer(conn, cx);
+            keep_alive_timer(conn, cx);
+            linger_timer(conn, cx);
+        }
+        State::TimeWait(wait) if wait.until <= cx.now => conn.state = State::Closed,
+        State::TimeWait(_) | State::Closed => {}
+    }
+}
+
+fn handshake_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let (opening, most) = match &conn.state {
+        State::SynSent(o) => (o, cx.config.syn_retries),
+        State::SynReceived(o) => (o, cx.config.syn_ack_retries),
+        _ => return,
+    };
+    if opening.resend_at > cx.now {
+        return;
+    }
+    if opening.sent > most {
+        return conn.fail(cx.ip, Some(TcpError::TimedOut));
+    }
+    if opening.sent > 1 {
+        conn.path.header = None; // perhaps the neighbour has moved
+    }
+    send_syn(conn, cx);
+}
+
+fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    if open.send.deadline() > cx.now {
+        return;
+    }
+    let retransmission = matches!(open.send.timer, SendTimer::Retransmit(_));
+    let alive = open
+        .send
+        .on_timer(cx.now, u32::from(cx.config.data_retries));
+    let waited = cx.now.saturating_duration_since(open.send.last_progress);
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+    //# (c) When the number of transmissions of the same segment reaches a
+    //# threshold R2 greater than R1, close the connection.
+    let given_up = conn
+        .settings
+        .user_timeout
+        .is_some_and(|most| waited >= most);
+    if !alive || given_up {
+        return conn.fail(cx.ip, Some(TcpError::TimedOut));
+    }
+    if retransmission {
+        // the link header may be stale: the neighbour is asked again
+        conn.path.header = None;
+        open.template = None;
+    }
+    open.refresh();
+}
+
+fn ack_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    if let State::Open(open) = &mut conn.state
+        && open.recv.owed == AckOwed::Later
+        && open.recv.ack_at <= cx.now
+    {
+        open.recv.owed = AckOwed::Now;
+    }
+}
+
+fn keep_alive_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    if open.keep_alive_at(&conn.settings, cx.config) > cx.now {
+        return;
+    }
+    if open.send.outstanding() {
+        // data under way probes the peer by itself
+        open.heard_at = cx.now;
+        return;
+    }
+    if open.keep_alive_probes >= cx.config.keep_alive_probes {
+        output::send_reset(conn, cx);
+        return conn.fail(cx.ip, Some(TcpError::TimedOut));
+    }
+    open.keep_alive_probes += 1;
+    output::send_keep_alive(conn, cx);
+}
+
+fn linger_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    if open.linger_until > cx.now {
+        return;
+    }
+    open.linger_until = gannet_base::Instant::FAR_FUTURE;
+    match open.phase {
+        Phase::TimeWait => open.phase = open.phase.after(Event::Expired),
+        // only an orphan is not waited for for ever
+        Phase::FinWait2 if !conn.attached => conn.fail(cx.ip, None),
+        _ => {}
+    }
+}
