@@ -129,9 +129,12 @@ impl Range {
         }
     }
 
-    /// Without the first `n` bytes; empty when there are not that many.
+    /// Without the first `n` bytes; empty when there are not that many. An emptied range keeps its
+    /// place, so that it still names its block: one past the end may be another's.
     pub fn skip(self, n: u32) -> Range {
-        let n = n.min(self.len);
+        if n >= self.len {
+            return Range { len: 0, ..self };
+        }
         Range {
             offset: self.offset.wrapping_add(n),
             len: self.len - n,

@@ -152,12 +152,15 @@ impl<D: Driver> Ip<D> {
 }
 
 impl<D: Driver> Ip<D> {
+    /// Ours?
     pub fn is_local(&self, _a: Ipv4Addr) -> bool {
         true
     }
+    /// Broadcast?
     pub fn is_broadcast(&self, _a: Ipv4Addr) -> bool {
         false
     }
+    /// Path MTU.
     pub fn reduce_mtu(&mut self, _a: Ipv4Addr, m: u32, _n: Instant) -> u32 {
         m
     }
