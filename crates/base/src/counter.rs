@@ -66,7 +66,10 @@ impl<R: Reason, const N: usize> Default for Counters<R, N> {
 /// Declares an enum of reasons with its names and implements [`Reason`] for it.
 #[macro_export]
 macro_rules! reasons {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal,)+ }) => {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal,)+ }
+    ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$vmeta])* $variant,)+ }
@@ -88,6 +91,9 @@ macro_rules! reasons {
 
 #[cfg(test)]
 mod tests {
+    // The macro is made for public enums; here nobody else can see one.
+    #![allow(unreachable_pub)]
+
     use super::*;
 
     reasons! {

@@ -19,12 +19,14 @@
 //! * [`segment`]: memory, and the two ways to look at it: [`OwnBlocks`], [`PeerBlocks`].
 //! * [`pool`]: which block is free, shared, in flight.
 //! * [`slot`]: the 128-byte entry, untrusted; [`frame`]: the same after the check.
-//! * [`ring`]: single-producer single-consumer rings and the sleep flag. [`layout`]: where they lie.
+//! * [`ring`]: single-producer single-consumer rings and the sleep flag. [`layout`]: where they
+//!   lie.
 //! * [`driver`]: the [`Driver`] trait and [`Capabilities`].
 //! * [`peer`]: the driver between two memories, in one process or two. [`endpoint`]: pool + driver.
 //! * [`sync`]: the atomics, so that loom can replace them.
 
 #![no_std]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 #[cfg(any(test, loom))]

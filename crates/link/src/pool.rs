@@ -2,7 +2,8 @@
 //!
 //! A block counts its references: one per queue entry, frame or open arena that names bytes in it,
 //! and one per transmission the driver has not completed. At zero it is free again. Free blocks are
-//! handed out last-in first-out, so that the bytes are still in the cache and untouched memory stays
+//! handed out last-in first-out, so that the bytes are still in the cache and untouched memory
+//! stays
 //! untouched. All bookkeeping is private: no other process can influence it.
 
 use crate::segment::{DetachedBytes, OwnBlocks, Range, Space, View};
@@ -272,7 +273,8 @@ impl Pool {
         })
     }
 
-    /// As [`Pool::reserve_in`], all `len` bytes in one piece or `None`; starts a fresh block when the
+    /// As [`Pool::reserve_in`], all `len` bytes in one piece or `None`; starts a fresh block when
+    /// the
     /// open one has not enough left.
     pub fn reserve_whole(&mut self, arena: &mut Arena, len: usize) -> Option<Range> {
         let len = u32::try_from(len).ok().filter(|&l| l <= self.block_bytes)?;

@@ -16,9 +16,12 @@
 //! consumed anything: the copy is checked afterwards, and a claim outside `c ..= p` counts as
 //! "nothing consumed". Neither makes a loop unbounded.
 //!
-//! Sleeping (no wake-up is ever lost; loom checks it): the sleeper sets its flag, then a full fence,
+//! Sleeping (no wake-up is ever lost; loom checks it): the sleeper sets its flag, then a full
+//! fence,
 //! then looks once more; the other side publishes, then a full fence, then looks at the flag. One
 //! of the two must see the other.
+
+#![allow(unsafe_code)]
 
 use crate::segment::Memory;
 use crate::slot::{SLOT_WORDS, Slot};

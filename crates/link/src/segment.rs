@@ -5,6 +5,8 @@
 //! any time: no reference to it is ever made, bytes are copied out by code the compiler cannot
 //! reason about (so that a hostile writer can make the bytes wrong, but not the program).
 
+#![allow(unsafe_code)]
+
 use alloc::alloc::{alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::sync::Arc;
 use core::alloc::Layout as AllocLayout;
@@ -28,7 +30,8 @@ pub unsafe trait Memory: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Claims the right to write, for [`OwnBlocks`]: `true` at most once, and only when the memory is
+    /// Claims the right to write, for [`OwnBlocks`]: `true` at most once, and only when the memory
+    /// is
     /// writable here and by no other process.
     fn claim(&self) -> bool;
 }
@@ -302,7 +305,8 @@ impl PeerBlocks {
         self.len == 0
     }
 
-    /// Copies the first bytes of `range` into `out`; how many: the shorter of both, 0 when the range
+    /// Copies the first bytes of `range` into `out`; how many: the shorter of both, 0 when the
+    /// range
     /// is not within the segment.
     pub fn read(&self, range: Range, out: &mut [u8]) -> usize {
         let Some(end) = range.offset.checked_add(range.len) else {

@@ -30,7 +30,8 @@ const _: () = assert!(
 
 /// What [`Slot::flags`] can say.
 pub mod flags {
-    /// The transport checksum at `csum_start + csum_offset` holds only the pseudo-header's sum; whoever
+    /// The transport checksum at `csum_start + csum_offset` holds only the pseudo-header's sum;
+    /// whoever
     /// puts the frame on a wire completes it. On receive: the sender vouches for the bytes.
     pub const CSUM_PARTIAL: u16 = 1 << 0;
     /// The transport checksum was verified, or never computed because memory does not flip bits.
@@ -107,7 +108,8 @@ impl Slot {
         &self.bytes[..self.inline_len().min(INLINE_MAX)]
     }
 
-    /// Makes room for `len` inline bytes and returns them to be filled; `None` when there is no room
+    /// Makes room for `len` inline bytes and returns them to be filled; `None` when there is no
+    /// room
     /// beside the ranges already pushed.
     #[inline]
     pub fn inline_mut(&mut self, len: usize) -> Option<&mut [u8]> {
