@@ -3,6 +3,7 @@
 //! Not here: protocols (a driver knows where a checksum goes because the slot says so), time,
 //! retransmission, fairness. Frames that cannot be sent or received are dropped and counted.
 //!
+//! * [`capture`]: wraps any driver and writes what passes to a file, or prints it.
 //! * [`channel`]: process to process through memory, no system call per frame.
 //! * [`interface`]: network interfaces of the kernel: look, set up, explain errors.
 //! * [`packet`]: a network interface through an AF_PACKET socket.
@@ -13,6 +14,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod capture;
 pub mod channel;
 pub mod interface;
 pub mod packet;

@@ -2,6 +2,7 @@
 
 mod support;
 
+use gannet_drivers::capture::Capture;
 use gannet_drivers::interface::Interface;
 use gannet_drivers::packet::{Options, PacketDriver};
 use gannet_drivers::virtio::{DropReason, SegmentSize};
@@ -12,6 +13,7 @@ use std::net::UdpSocket;
 use support::*;
 
 type Packet = Endpoint<PacketDriver>;
+type Packets = Endpoint<Capture<PacketDriver, Vec<u8>, fn() -> u64>>;
 
 /// An EtherType for local experiments (IEEE 802).
 const LOCAL: u16 = 0x88b5;
@@ -430,6 +432,32 @@ fn frames_of_other_networks_stay_out() {
     let seen = wait("a frame", || receive(&mut right));
     assert_eq!(seen.bytes[14..], b"untagged"[..]);
     assert!(receive(&mut left).is_none(), "own frames do not come back");
+}
+
+#[test]
+fn a_capture_shows_what_passes_both_ways() {
+    if not_root() {
+        return;
+    }
+    let (a, b) = veth(1500);
+    let now: fn() -> u64 = || 0;
+    let mut left: Packets = Capture::start(open(&a, "left"), Vec::new(), "left", 0, now);
+    let mut right: Packets = Capture::start(open(&b, "right"), Vec::new(), "right", 0, now);
+    let local = |endpoint: &Packets| endpoint.capabilities().hardware_address;
+    let payload = pattern(40_000, 2);
+    let (head, _) = tcp((local(&left), local(&right)), &payload, 0x18);
+    assert!(send(&mut left, &head, &payload, partial(34, 16, 1448)));
+    assert_eq!(expect(&mut right, 0x0800).bytes[54..], payload[..]);
+    for end in [&left, &right] {
+        let sink = end.driver.sink();
+        assert!(sink.written() > 0 && sink.errors() == 0);
+        let whole = [&head[..], &payload].concat();
+        assert!(
+            sink.output()
+                .windows(whole.len())
+                .any(|bytes| bytes == whole)
+        );
+    }
 }
 
 #[test]

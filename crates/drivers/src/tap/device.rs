@@ -51,13 +51,13 @@ pub type TapDriver = VirtioDriver<TapDevice>;
 
 impl TapDriver {
     /// Makes the device `name` (`None`: the kernel chooses one) in the calling thread's network
-    /// namespace, or attaches to a persistent one. It goes away with the endpoint. The kernel's side
-    /// is down and without address at first: see [`Interface`].
+    /// namespace, or attaches to a persistent one. It goes away with the endpoint. The kernel's
+    /// side is down and without address at first: see [`Interface`].
     ///
     /// # Errors
     /// In three lines (what, why, `try:`): `PermissionDenied` without CAP_NET_ADMIN, `NotFound`
-    /// without `/dev/net/tun`, `ResourceBusy` when another program is attached, `InvalidInput` for a
-    /// name or MTU the kernel refuses or a device of the other kind.
+    /// without `/dev/net/tun`, `ResourceBusy` when another program is attached, `InvalidInput` for
+    /// a name or MTU the kernel refuses or a device of the other kind.
     pub fn open(name: Option<&str>, kind: Kind, options: Options) -> io::Result<Endpoint<Self>> {
         let shown = name.unwrap_or("a new TUN/TAP device");
         let failed = |error| explain("open", shown, error);

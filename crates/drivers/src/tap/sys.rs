@@ -58,7 +58,8 @@ pub(super) fn set_header(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
 
 /// Tells the kernel what it may leave to us: a combination of `TUN_F_*`.
 pub(super) fn set_offload(fd: BorrowedFd<'_>, features: libc::c_uint) -> io::Result<()> {
-    // SAFETY: `fd` is open while borrowed; the argument of this request is a number, not an address.
+    // SAFETY: `fd` is open while borrowed; the argument of this request is a number, not an
+    // address.
     let result = unsafe {
         libc::ioctl(
             fd.as_raw_fd(),

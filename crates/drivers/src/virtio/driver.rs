@@ -2,14 +2,14 @@
 
 use super::header::{self, HEADER};
 use super::stock::{ARMED_MAX, Stock};
-use super::sys::{self, Arrival, BATCH, Call, Outgoing};
+use super::sys::{self, Arrival, BATCH, Call, Outgoing, PrivateMemory};
 use gannet_base::{Counters, reasons};
 use gannet_link::driver::Received;
 use gannet_link::frame::{Bounds, FRAME_MAX};
 use gannet_link::slot::INLINE_MAX;
 use gannet_link::{
-    BlockId, Capabilities, Driver, Endpoint, Frame, HeapMemory, LinkState, Memory, OwnBlocks, Pool,
-    Range, Slot, Space, View,
+    BlockId, Capabilities, Driver, Endpoint, Frame, LinkState, Memory, OwnBlocks, Pool, Range,
+    Slot, Space, View,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -123,7 +123,7 @@ impl<P: Port> VirtioDriver<P> {
                 "a segment has 16 or more blocks of 16 KiB to 1 MiB, below 2 GiB",
             ));
         }
-        let memory: Arc<dyn Memory> = Arc::new(HeapMemory::new(bytes));
+        let memory: Arc<dyn Memory> = Arc::new(PrivateMemory::new(bytes)?);
         let own = OwnBlocks::new(memory, 0, bytes).ok_or_else(|| invalid("memory in use"))?;
         let mut pool = Pool::new(own, block_bytes, blocks / 8);
         let last_resort = pool.alloc_for_receive();

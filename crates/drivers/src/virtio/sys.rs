@@ -3,11 +3,14 @@
 
 use super::header::HEADER;
 use gannet_link::slot::RANGES_MAX;
-use gannet_link::{Pool, Range, Slot, Space};
+use gannet_link::{Memory, Pool, Range, Slot, Space};
 use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How frames pass through a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +195,65 @@ fn gather(pool: &Pool, frame: &Outgoing) -> [libc::iovec; PIECES] {
 
 fn checked(n: isize) -> Result<usize, Errno> {
     usize::try_from(n).map_err(|_| {
-        let error = std::io::Error::last_os_error();
+        let error = io::Error::last_os_error();
         Errno::from_io_error(&error).unwrap_or(Errno::IO)
     })
+}
+
+/// Memory of this process alone that costs nothing before it is touched, in huge pages where the
+/// system has them: a super-segment then lies in one page instead of seventeen.
+pub(crate) struct PrivateMemory {
+    base: NonNull<u8>,
+    len: usize,
+    claimed: AtomicBool,
+}
+
+impl PrivateMemory {
+    /// `len` zero bytes.
+    ///
+    /// # Errors
+    /// As `mmap`: no memory, or `len` of 0.
+    pub(crate) fn new(len: usize) -> io::Result<Self> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a null hint lets the kernel choose fresh addresses, so no existing mapping is
+        // touched.
+        let raw = unsafe { mmap_anonymous(null_mut(), len, access, MapFlags::PRIVATE) }?;
+        // SAFETY: the range was mapped just now; this advice changes no byte of it.
+        let _ = unsafe { madvise(raw, len, Advice::LinuxHugepage) }; // a wish: refusal is no error
+        Ok(PrivateMemory {
+            base: NonNull::new(raw.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            len,
+            claimed: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Drop for PrivateMemory {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length and unmapped only here, when nobody holds the
+        // value, and with it the right to look at the bytes, any more.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+// SAFETY: an address range of the whole process, not tied to a thread; access through it is
+// governed by the types of `gannet_link`.
+unsafe impl Send for PrivateMemory {}
+// SAFETY: as above; `&PrivateMemory` gives only the address.
+unsafe impl Sync for PrivateMemory {}
+
+// SAFETY: page-aligned and mapped readable and writable by `mmap` in `new`, zeroed by the kernel,
+// one allocation, private to this process, unmapped in `drop` only; `claim` is `true` once.
+unsafe impl Memory for PrivateMemory {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn claim(&self) -> bool {
+        !self.claimed.swap(true, Ordering::AcqRel)
+    }
 }
