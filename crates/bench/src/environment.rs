@@ -1,9 +1,10 @@
 //! What the figures depend on, recorded with them.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
+
+use crate::limits::sys;
 
 /// The machine and the programs. What cannot be found out is `unknown`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +21,7 @@ pub struct Environment {
     pub tcp_rmem: String,
     /// See `tcp_rmem`.
     pub tcp_wmem: String,
-    /// Offloads of the loopback interface that are on; `unknown` without `ethtool`.
+    /// Offloads of the loopback interface that are on.
     pub offloads: String,
     /// Gannet's version.
     pub gannet: String,
@@ -82,26 +83,11 @@ fn cpu_model() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Names of the offloads that are on.
+/// Names of the loopback's offloads that are on. Those of a new virtual Ethernet are on by default.
 fn offloads() -> Option<String> {
-    let mut command = Command::new("ethtool");
-    command
-        .args(["-k", "lo"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    let output = command
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let on = |line: &str| {
-        let (name, state) = line.trim().split_once(": ")?;
-        let offload = name.contains("segmentation")
-            || name.contains("checksum")
-            || name.contains("receive-offload");
-        (offload && state.starts_with("on")).then(|| name.to_owned())
-    };
-    Some(text.lines().filter_map(on).collect::<Vec<_>>().join(" "))
+    let states = sys::offloads("lo").ok()?;
+    let on = states.iter().filter(|(_, on)| *on).map(|(name, _)| *name);
+    Some(on.collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

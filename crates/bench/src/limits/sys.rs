@@ -225,6 +225,57 @@ pub fn new_network_namespace() -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?)
 }
 
+/// What `ethtool -k` calls the offloads, and the commands that ask for each (linux/ethtool.h).
+const OFFLOADS: [(&str, u32); 6] = [
+    ("rx-checksumming", 0x14),
+    ("tx-checksumming", 0x16),
+    ("scatter-gather", 0x18),
+    ("tcp-segmentation-offload", 0x1e),
+    ("generic-segmentation-offload", 0x23),
+    ("generic-receive-offload", 0x2b),
+];
+
+/// The offloads of an interface of this namespace, and whether each is on.
+///
+/// # Errors
+/// `InvalidInput` for a name that no interface can have; those of the `SIOCETHTOOL` request.
+pub fn offloads(interface: &str) -> io::Result<Vec<(&'static str, bool)>> {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    OFFLOADS
+        .iter()
+        .map(|(name, command)| Ok((*name, ask(&socket, interface, *command)?)))
+        .collect()
+}
+
+fn ask(socket: &impl AsRawFd, interface: &str, command: u32) -> io::Result<bool> {
+    /// `struct ethtool_value`.
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    let mut value = Value { command, data: 0 };
+    // SAFETY: all zeros is a valid `ifreq`: an empty name and a union of integers and pointers.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    // A byte is left for the end of the name.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (target, source) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *target = source as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the request reads an `ifreq` whose name ends within its array (checked) and whose
+    // data points to a live `ethtool_value`; its commands above only write the second word of it.
+    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+    if outcome < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(value.data != 0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
@@ -249,6 +300,16 @@ mod tests {
         assert_eq!(&bytes, b"hello");
         first.word(8).unwrap().store(7, Ordering::Release);
         assert_eq!(second.word(8).unwrap().load(Ordering::Acquire), 7);
+    }
+
+    #[test]
+    fn the_loopback_has_offloads() {
+        let states = offloads("lo").unwrap();
+        assert_eq!(states.len(), OFFLOADS.len());
+        // The loopback's checksums cannot be switched off.
+        assert!(states.contains(&("tx-checksumming", true)), "{states:?}");
+        assert!(offloads("sixteen-letters!").is_err());
+        assert!(offloads("nobody").is_err());
     }
 
     #[test]

@@ -114,8 +114,9 @@ impl Clock {
             from,
             to,
         } = *self;
-        // A run that ended within its warm-up is measured from its start.
-        let from = from.filter(|from| from.at < to.at);
+        // A run in which nothing came after the warm-up (a slow machine, a short run) is measured
+        // from its start.
+        let from = from.filter(|from| from.at < to.at && from.operations < to.operations);
         let from = from.unwrap_or(Mark {
             at: started,
             bytes: 0,
@@ -154,6 +155,21 @@ mod tests {
         assert_eq!((report.bytes, report.operations), (2 * LOOK, 3));
         assert_eq!((report.all_bytes, report.all_operations), (3 * LOOK, 4));
         assert_eq!(report.cpu_seconds, 0.5);
+    }
+
+    #[test]
+    fn a_run_within_its_warm_up_counts_whole() {
+        let load = Load {
+            size: 1,
+            seconds: 1e9,
+            warm_up: 0.0,
+            verify: false,
+        };
+        let mut clock = Clock::start(&load);
+        clock.from = None;
+        clock.count(LOOK);
+        clock.end();
+        assert_eq!(clock.report(0.0).bytes, LOOK);
     }
 
     #[test]
