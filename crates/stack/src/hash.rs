@@ -105,3 +105,6 @@ impl BuildHasher for KeyedState {
         hasher
     }
 }
+
+#[cfg(test)]
+mod tests;

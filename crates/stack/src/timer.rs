@@ -273,3 +273,6 @@ impl Wheel {
 fn instant(tick: u64) -> Instant {
     Instant::from_nanos(tick.saturating_mul(TICK))
 }
+
+#[cfg(test)]
+mod tests;

@@ -390,3 +390,6 @@ fn clip_to_window<T: Piece>(
     }
     start
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,3 +129,6 @@ impl ReceiverRtt {
         self.window = Some((rcv_nxt + window, now));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -168,9 +168,8 @@ impl Congestion {
     /// application or the peer, was what held the sender back; otherwise growth would be unearned.
     /// `_now` is for algorithms that grow with time.
     pub fn on_ack(&mut self, newly_acked: u32, cwnd_limited: bool, _now: Instant) {
-        debug_assert!(!self.in_recovery());
         self.timed_out = false;
-        if newly_acked == 0 || !cwnd_limited {
+        if newly_acked == 0 || !cwnd_limited || self.in_recovery() {
             return;
         }
         let left = if self.in_slow_start() {
@@ -394,3 +393,6 @@ pub fn initial_window(smss: u32) -> u32 {
         .min(smss.saturating_mul(2).max(14_600))
         .min(MAX_CWND)
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,3 +99,6 @@ impl EphemeralPorts {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,3 +267,6 @@ impl TimedSegment {
         Some(now.saturating_duration_since(sent))
     }
 }
+
+#[cfg(test)]
+mod tests;

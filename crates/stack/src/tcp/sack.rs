@@ -144,8 +144,7 @@ impl Scoreboard {
                     continue; // nothing in it that is not acknowledged already
                 }
             }
-            // `start == una` would mean that the receiver holds the very octet it still asks for
-            if !(una.before(block.0) && block.0.before(block.1) && block.1.before_eq(nxt)) {
+            if !in_window(block, una, nxt) {
                 outcome.invalid += 1;
                 continue;
             }
@@ -284,7 +283,7 @@ impl Scoreboard {
     #[must_use]
     pub fn pipe(&self, una: SeqNum, nxt: SeqNum, smss: u32) -> u32 {
         let (edge, sacked_above) = self.loss_edge(una, smss);
-        let not_lost = (nxt - edge).saturating_sub(sacked_above);
+        let not_lost = (nxt.max(edge) - edge).saturating_sub(sacked_above);
         let resent = self
             .high_rxt
             .map_or(0, |mark| (mark - una) - self.sacked_below_rxt);
@@ -327,7 +326,7 @@ impl Scoreboard {
     //# If the conditions for (1), (2), and (3) fail, but there exists
     //# outstanding unSACKed data, we provide the opportunity for a single
     //# "rescue" retransmission per entry into loss recovery.
-    /// Rule 4: at most one segment with the highest outstanding un-SACKed octet per recovery.
+    /// Rule 4, which spares a time-out: at most one segment, with the highest un-SACKed octet.
     fn rescue(&self, una: SeqNum, nxt: SeqNum, smss: u32) -> Option<NextSeg> {
         if self.high_rxt.is_none() || self.rescue_rxt.is_some_and(|r| una.before_eq(r)) {
             return None;
@@ -352,7 +351,7 @@ impl Scoreboard {
         let mut sum = 0;
         let mut below = 0;
         for &(start, end) in &self.ranges {
-            assert!(at.before(start) && start.before(end) && end.before_eq(nxt));
+            assert!(at.before(start) && in_window((start, end), una, nxt));
             at = end;
             sum += end - start;
             below += self.below_rxt((start, end));
@@ -363,16 +362,27 @@ impl Scoreboard {
     }
 }
 
+/// Whether a block is a non-empty part of `(una, nxt]`. Distances from `una`, not pairwise
+/// comparisons: each of three numbers can be "before" the next all around the circle. A block
+/// that starts at `una` would mean that the receiver holds the very octet it still asks for.
+fn in_window((start, end): SeqRange, una: SeqNum, nxt: SeqNum) -> bool {
+    start != una && start - una < end - una && end - una <= nxt - una
+}
+
 /// RFC 2883 section 4: the first block is a duplicate report if the cumulative acknowledgement
 /// covers it, or if the second block contains it.
-fn is_dsack((start, end): SeqRange, second: Option<SeqRange>, una: SeqNum, nxt: SeqNum) -> bool {
-    if !start.before(end) {
-        return false;
-    }
-    if end.before_eq(una) {
-        return una - start <= MAX_WINDOW;
-    }
-    second.is_some_and(|(from, to)| {
-        from.before_eq(start) && end.before_eq(to) && una.before(from) && to.before_eq(nxt)
-    })
+fn is_dsack(first: SeqRange, second: Option<SeqRange>, una: SeqNum, nxt: SeqNum) -> bool {
+    let (start, end) = first;
+    let below = una - start;
+    let acknowledged = start != end && below <= MAX_WINDOW && end - start <= below;
+    let contained = second.is_some_and(|outer| {
+        in_window(outer, una, nxt)
+            && in_window(first, una, nxt)
+            && outer.0.before_eq(start)
+            && end.before_eq(outer.1)
+    });
+    acknowledged || contained
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,3 +140,6 @@ impl SackGenerator {
         out
     }
 }
+
+#[cfg(test)]
+mod tests;

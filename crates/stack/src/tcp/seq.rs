@@ -118,3 +118,6 @@ impl fmt::Display for SeqNum {
         write!(f, "{}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,42 +107,39 @@ pub fn window_to_advertise(
 }
 
 /// Whether reading has opened the window so far that the peer should hear of it at once.
-/// `offered`: what the peer still has; `would_offer`: from [`window_to_advertise`].
+/// `offered`: what the peer still has; `would_offer`: from [`window_to_advertise`], which has
+/// already refused small steps.
 #[must_use]
 pub fn window_update_due(offered: WindowSize, would_offer: WindowSize, mss: u32) -> bool {
     let gain = would_offer.0.saturating_sub(offered.0);
-    // twice what was left, and two segments: the threshold of 4.4BSD and Linux
-    (offered.0 < mss && gain >= mss) || gain >= offered.0.max(mss.saturating_mul(2))
+    let reopened = offered.0 == 0 && gain > 0;
+    let segment_again = offered.0 < mss && gain >= mss;
+    // doubled, by two segments or (a buffer of few segments) by half of the window: the
+    // thresholds of 4.4BSD. Below them the sender's own silly-window rules lose nothing.
+    let worthwhile = mss.saturating_mul(2).min(would_offer.0.div_ceil(2));
+    reopened || segment_again || (gain > 0 && gain >= offered.0.max(worthwhile))
 }
 
-/// Which small segments wait for acknowledgements.
+/// Which small segments wait for acknowledgements (RFC 9293 section 3.7.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nagle {
     /// None (`TCP_NODELAY`).
     Off,
-    /// All, while anything is unacknowledged (RFC 896).
-    Classic,
-    /// All, while a segment smaller than the MSS is unacknowledged (Minshall). The tail of a large
-    /// write then leaves at once, which spares the wait for a delayed acknowledgement.
+    /// A small one, while another small one is unacknowledged: the variation of appendix A.3
+    /// (Minshall), Linux's default. RFC 896 itself holds a small segment while anything is
+    /// unacknowledged; the tail of a large write then waits for a delayed acknowledgement.
     #[default]
-    Minshall,
+    On,
 }
 
 impl Nagle {
-    /// Whether a small segment must wait. `small_end`: end of the last small segment sent.
-    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
-    //# If there is unacknowledged data (i.e., SND.NXT > SND.UNA), then the
-    //# sending TCP endpoint buffers all user data (regardless of the PSH
-    //# bit) until the outstanding data has been acknowledged or until the
-    //# TCP endpoint can send a full-sized segment (Eff.snd.MSS bytes).
+    /// Whether a small segment must wait. `small_end`: end of the last segment sent that was
+    /// smaller than the MSS.
     #[must_use]
     pub fn holds(self, snd_una: SeqNum, snd_nxt: SeqNum, small_end: Option<SeqNum>) -> bool {
         match self {
             Nagle::Off => false,
-            Nagle::Classic => snd_una != snd_nxt,
-            Nagle::Minshall => {
-                small_end.is_some_and(|end| snd_una.before(end) && end.before_eq(snd_nxt))
-            }
+            Nagle::On => small_end.is_some_and(|end| snd_una.before(end) && end.before_eq(snd_nxt)),
         }
     }
 }
@@ -236,3 +233,6 @@ pub fn probe_interval(rto: Duration, probes_sent: u32) -> Duration {
     rto.saturating_mul(1 << probes_sent.min(16))
         .min(MAX_PROBE_INTERVAL.max(rto))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! RFC 5681, 6928, 3465, 6582, 6937, 3042.
+use super::*;
+use gannet_base::Rng;
+
+const MSS: u32 = 1000;
+const NOW: Instant = Instant::from_nanos(0);
+
+fn fresh() -> Congestion {
+    Congestion::new(MSS, Algorithm::default())
+}
+
+/// In congestion avoidance with the given window.
+fn avoiding(cwnd: u32) -> Congestion {
+    let mut c = fresh();
+    c.cwnd = cwnd;
+    c.ssthresh = cwnd;
+    c
+}
+
+#[test]
+fn rfc_6928_section_2_initial_window() {
+    let rows = [
+        (536, 5360),
+        (1460, 14_600),
+        (1461, 14_600),
+        (4000, 14_600),
+        (8960, 17_920), // two segments
+        (65_495, 130_990),
+        (0, 10), // a nonsensical MSS still moves
+    ];
+    for (smss, window) in rows {
+        assert_eq!(
+            Congestion::new(smss, Algorithm::default()).cwnd(),
+            window,
+            "MSS {smss}"
+        );
+    }
+}
+
+#[test]
+fn rfc_5681_section_3_1_a_lost_syn_leaves_one_segment() {
+    let mut c = fresh();
+    c.on_syn_lost();
+    assert_eq!(c.cwnd(), MSS);
+    assert!(c.in_slow_start());
+}
+
+#[test]
+fn rfc_3465_slow_start_counts_bytes_up_to_two_segments() {
+    // newly acknowledged, growth
+    for (acked, growth) in [
+        (1, 1),
+        (999, 999),
+        (1000, 1000),
+        (2000, 2000),
+        (64_000, 2000),
+    ] {
+        let mut c = fresh();
+        c.on_ack(acked, true, NOW);
+        assert_eq!(c.cwnd(), 10_000 + growth, "{acked}");
+    }
+    let mut c = fresh();
+    c.set_abc_limit(8);
+    c.on_ack(64_000, true, NOW);
+    assert_eq!(c.cwnd(), 18_000);
+}
+
+#[test]
+fn robustness_dividing_acknowledgements_gains_nothing() {
+    let (mut whole, mut divided) = (avoiding(20_000), avoiding(20_000));
+    let (mut slow_whole, mut slow_divided) = (fresh(), fresh());
+    for _ in 0..50 {
+        whole.on_ack(1000, true, NOW);
+        slow_whole.on_ack(1000, true, NOW);
+        for _ in 0..1000 {
+            divided.on_ack(1, true, NOW);
+            slow_divided.on_ack(1, true, NOW);
+        }
+    }
+    assert_eq!(whole.cwnd(), divided.cwnd());
+    assert_eq!(slow_whole.cwnd(), slow_divided.cwnd());
+}
+
+#[test]
+fn an_unused_window_does_not_grow() {
+    let mut c = fresh();
+    c.on_ack(5000, false, NOW);
+    assert_eq!(c.cwnd(), 10_000);
+}
+
+#[test]
+fn section_3_1_avoidance_adds_a_segment_per_window() {
+    let mut c = avoiding(20_000);
+    for _ in 0..19 {
+        c.on_ack(1000, true, NOW);
+    }
+    assert_eq!(c.cwnd(), 20_000);
+    c.on_ack(1000, true, NOW);
+    assert_eq!(c.cwnd(), 21_000);
+    c.on_ack(1 << 30, true, NOW);
+    assert_eq!(
+        c.cwnd(),
+        22_000,
+        "never more than one segment per acknowledgement"
+    );
+}
+
+#[test]
+fn slow_start_stops_at_the_threshold_and_hands_the_rest_to_avoidance() {
+    let mut c = avoiding(20_000);
+    c.cwnd = 19_500;
+    c.on_ack(2000, true, NOW);
+    assert_eq!(c.cwnd(), 20_000);
+    for _ in 0..19 {
+        c.on_ack(1000, true, NOW); // 1500 left over + 19 * 1000 >= 20,000
+    }
+    assert_eq!(c.cwnd(), 21_000);
+}
+
+#[test]
+fn section_3_1_time_out() {
+    let mut c = avoiding(20_000);
+    c.on_rto(18_000);
+    assert_eq!((c.cwnd(), c.ssthresh()), (MSS, 9000));
+    c.on_rto(1000);
+    assert_eq!(
+        (c.cwnd(), c.ssthresh()),
+        (MSS, 9000),
+        "the same segment again: held constant"
+    );
+    c.on_ack(64_000, true, NOW);
+    assert_eq!(c.cwnd(), 2 * MSS, "L is 1 after a time-out");
+    c.on_rto(2000);
+    assert_eq!(c.ssthresh(), 2 * MSS, "never below two segments");
+}
+
+#[test]
+fn rfc_6582_newreno_recovery() {
+    let mut c = avoiding(20_000);
+    assert_eq!((c.limited_transmit(1), c.limited_transmit(2)), (1000, 2000)); // RFC 3042
+    assert_eq!((c.limited_transmit(0), c.limited_transmit(3)), (0, 0));
+    c.enter_recovery(20_000, RecoveryKind::DuplicateAcks);
+    assert_eq!((c.cwnd(), c.ssthresh()), (13_000, 10_000));
+    assert_eq!(c.limited_transmit(2), 0);
+    c.on_duplicate_ack();
+    assert_eq!(c.cwnd(), 14_000);
+    c.on_partial_ack(3000);
+    assert_eq!(c.cwnd(), 14_000 - 3000 + 1000);
+    c.on_partial_ack(999);
+    assert_eq!(
+        c.cwnd(),
+        12_000 - 999,
+        "less than a segment: nothing added back"
+    );
+    c.on_partial_ack(1 << 30);
+    assert_eq!(c.cwnd(), 1000, "never to zero");
+    let mut short = c.clone();
+    c.exit_recovery(50_000);
+    assert_eq!(c.cwnd(), 10_000);
+    short.exit_recovery(2000);
+    assert_eq!(short.cwnd(), 3000, "no burst after recovery");
+    assert!(!c.in_recovery());
+}
+
+/// RFC 6937 section 4's first example in shape: one loss in a window of 20, an ACK per segment.
+#[test]
+fn rfc_6937_one_loss_sends_one_segment_for_every_two_delivered() {
+    let mut c = avoiding(20_000);
+    c.enter_recovery(20_000, RecoveryKind::Sack);
+    let mut pipe = 20_000 - 3 * MSS - MSS; // three SACKed, one lost
+    c.on_recovery_ack(3 * MSS, pipe);
+    let mut sent = 0;
+    for _ in 0..16 {
+        let budget = c.cwnd().saturating_sub(pipe) / MSS * MSS;
+        c.on_recovery_send(budget);
+        pipe = pipe + budget - MSS;
+        sent += budget;
+        c.on_recovery_ack(MSS, pipe);
+        assert!(c.cwnd() - pipe <= 2 * MSS, "no burst");
+    }
+    assert!(
+        (9_000..=10_000).contains(&sent),
+        "about half of what was delivered: {sent}"
+    );
+    c.exit_recovery(pipe);
+    assert_eq!(c.cwnd(), 10_000);
+}
+
+#[test]
+fn rfc_6937_the_first_retransmission_always_leaves_and_heavy_loss_slow_starts() {
+    let mut c = avoiding(20_000);
+    c.enter_recovery(20_000, RecoveryKind::Sack);
+    c.on_recovery_ack(0, 19_000);
+    assert_eq!(c.cwnd() - 19_000, MSS);
+    // most of the window lost: pipe below ssthresh, so the reduction bound lets it grow again,
+    // by at most one segment more than was delivered
+    let mut c = avoiding(20_000);
+    c.enter_recovery(20_000, RecoveryKind::Sack);
+    c.on_recovery_ack(3 * MSS, 0);
+    assert_eq!(c.cwnd(), 4 * MSS);
+    c.on_recovery_send(4 * MSS);
+    c.on_recovery_ack(MSS, 3 * MSS);
+    assert_eq!(c.cwnd() - 3 * MSS, 2 * MSS);
+}
+
+#[test]
+fn rfc_5681_section_4_1_restart_after_idle() {
+    let (short, long) = (Duration::from_millis(100), Duration::from_millis(300));
+    let rto = Duration::from_millis(200);
+    let mut c = avoiding(50_000);
+    c.on_idle(short, rto);
+    assert_eq!(c.cwnd(), 50_000);
+    c.on_idle(long, rto);
+    assert_eq!(c.cwnd(), 10_000);
+    let mut small = avoiding(2000);
+    small.on_idle(long, rto);
+    assert_eq!(small.cwnd(), 2000, "RW = min(IW, cwnd)");
+}
+
+#[test]
+fn a_smaller_segment_size_scales_the_window_once() {
+    let mut c = avoiding(20_000);
+    c.set_smss(500);
+    assert_eq!(c.cwnd(), 10_000);
+    for _ in 0..10_000 {
+        c.set_smss(500); // robustness C5: repeating it changes nothing
+    }
+    assert_eq!(c.cwnd(), 10_000);
+    c.set_smss(9000);
+    assert_eq!(c.cwnd(), 10_000);
+    c.set_smss(60_000);
+    assert_eq!(c.cwnd(), 60_000, "one segment always fits");
+}
+
+#[test]
+fn undo_restores_what_a_mistaken_time_out_took() {
+    let mut c = avoiding(20_000);
+    c.on_rto(20_000);
+    c.undo();
+    assert_eq!((c.cwnd(), c.ssthresh()), (20_000, 20_000));
+    c.undo(); // nothing left to undo
+    assert_eq!(c.cwnd(), 20_000);
+}
+
+#[test]
+fn random_calls_keep_the_window_within_bounds() {
+    for seed in 0..50 {
+        let mut rng = Rng::new(seed);
+        let mut c = Congestion::new(1 + rng.below(70_000) as u32, Algorithm::default());
+        for step in 0..2000 {
+            let n = (rng.next_u32() >> rng.below(32)) & 0x3fff_ffff;
+            match rng.below(12) {
+                0..=4 => c.on_ack(n, rng.chance(800_000), NOW),
+                5 => c.enter_recovery(n, RecoveryKind::Sack),
+                6 => c.enter_recovery(n, RecoveryKind::DuplicateAcks),
+                7 => c.on_recovery_ack(n, rng.next_u32() & 0x3fff_ffff),
+                8 => c.on_partial_ack(n),
+                9 => c.exit_recovery(n),
+                10 => c.on_rto(n),
+                _ => {
+                    c.on_recovery_send(n);
+                    c.on_duplicate_ack();
+                    c.set_smss(1 + n % 65_535);
+                }
+            }
+            let floor = if c.in_recovery() { 1 } else { c.smss() };
+            assert!(
+                (floor..=MAX_CWND).contains(&c.cwnd()),
+                "seed {seed} step {step}: {}",
+                c.cwnd()
+            );
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! RFC 6298, section by section.
+use super::*;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn estimator() -> RttEstimator {
+    RttEstimator::new(RttConfig::DEFAULT)
+}
+
+#[test]
+fn section_2_1_one_second_before_the_first_sample() {
+    assert_eq!(estimator().rto(), MS(1000));
+    assert_eq!(estimator().srtt(), None);
+}
+
+#[test]
+fn section_2_2_first_sample() {
+    let mut e = estimator();
+    e.on_sample(MS(400));
+    assert_eq!(e.srtt(), Some(MS(400)));
+    assert_eq!(e.rttvar(), Some(MS(200)));
+    assert_eq!(e.rto(), MS(400 + 4 * 200));
+}
+
+#[test]
+fn section_2_3_further_samples() {
+    let mut e = estimator();
+    e.on_sample(MS(400));
+    e.on_sample(MS(800));
+    // RTTVAR = 3/4 * 200 + 1/4 * |400 - 800| = 250; SRTT = 7/8 * 400 + 1/8 * 800 = 450
+    assert_eq!(e.rttvar(), Some(MS(250)));
+    assert_eq!(e.srtt(), Some(MS(450)));
+    assert_eq!(e.rto(), MS(450 + 1000));
+    assert_eq!((e.min_rtt(), e.latest()), (Some(MS(400)), Some(MS(800))));
+}
+
+#[test]
+fn section_2_4_floor_of_the_variance_and_2_5_ceiling() {
+    let mut e = estimator();
+    for _ in 0..1000 {
+        e.on_sample(MS(10));
+    }
+    assert_eq!(e.rto(), MS(210), "SRTT + minimum");
+    e.on_sample(Duration::MAX);
+    assert_eq!(e.rto(), MS(120_000));
+    let mut coarse = RttEstimator::new(RttConfig {
+        min_rto: MS(1),
+        granularity: MS(500),
+        ..RttConfig::DEFAULT
+    });
+    for _ in 0..1000 {
+        coarse.on_sample(MS(10));
+    }
+    assert_eq!(coarse.rto(), MS(510), "max(G, 4 * RTTVAR)");
+}
+
+#[test]
+fn section_5_5_back_off_doubles_and_a_sample_ends_it() {
+    let mut e = estimator();
+    e.on_sample(MS(400)); // RTO 1200
+    for expected in [2400, 4800, 9600, 19_200, 38_400, 76_800, 120_000, 120_000] {
+        e.back_off();
+        assert_eq!(e.rto(), MS(expected));
+    }
+    for _ in 0..300 {
+        e.back_off(); // must not overflow
+    }
+    assert_eq!(e.rto(), MS(120_000));
+    e.reset_back_off();
+    assert_eq!(e.rto(), MS(1200));
+}
+
+#[test]
+fn section_5_many_time_outs_make_the_old_estimate_bogus() {
+    for (time_outs, srtt) in [(3, 400 + (4000 - 400) / 8), (4, 4000)] {
+        let mut e = estimator();
+        e.on_sample(MS(400));
+        for _ in 0..time_outs {
+            e.back_off();
+        }
+        e.on_sample(MS(4000));
+        assert_eq!(e.srtt(), Some(MS(srtt)), "after {time_outs}");
+        assert_eq!(e.back_off_count(), 0);
+    }
+}
+
+#[test]
+fn section_5_7_three_seconds_after_a_lost_syn() {
+    let mut e = estimator();
+    e.back_off();
+    e.back_off();
+    e.on_established(true);
+    assert_eq!(e.rto(), MS(3000));
+    e.on_sample(MS(100));
+    assert_eq!(e.rto(), MS(100 + 200), "until the first sample");
+    let mut e = estimator();
+    e.on_established(false);
+    assert_eq!(e.rto(), MS(1000));
+}
+
+#[test]
+fn rfc_7323_appendix_g_weights() {
+    assert_eq!(expected_samples(0, 1460), 1);
+    assert_eq!(expected_samples(2921, 1460), 2);
+    assert_eq!(
+        expected_samples(u32::MAX, 0),
+        u32::MAX,
+        "no division by zero"
+    );
+    // 100 samples of a round trip weigh about as much as one unweighted sample
+    let (mut many, mut one) = (estimator(), estimator());
+    many.on_sample(MS(100));
+    one.on_sample(MS(100));
+    for _ in 0..100 {
+        many.on_weighted_sample(MS(200), 100);
+    }
+    one.on_sample(MS(200));
+    let (a, b) = (
+        many.srtt().unwrap().as_micros(),
+        one.srtt().unwrap().as_micros(),
+    );
+    assert!(a.abs_diff(b) < 1000, "{a} against {b}");
+}
+
+#[test]
+fn section_3_karn() {
+    let at = |ms| Instant::from_millis(ms);
+    let mut t = TimedSegment::new();
+    t.on_send(SeqNum(100), at(0));
+    t.on_send(SeqNum(200), at(5)); // one at a time
+    assert_eq!(t.on_ack(SeqNum(99), at(10)), None);
+    assert_eq!(t.on_ack(SeqNum(150), at(12)), Some(MS(12)));
+    assert_eq!(t.on_ack(SeqNum(200), at(13)), None, "was not timed");
+    t.on_send(SeqNum(300), at(20));
+    t.on_retransmit();
+    assert_eq!(t.on_ack(SeqNum(300), at(30)), None, "ambiguous");
+    // the clock of the caller never runs backwards, but a mistake costs only the sample
+    t.on_send(SeqNum(400), at(50));
+    assert_eq!(t.on_ack(SeqNum(400), at(40)), Some(MS(0)));
+}
