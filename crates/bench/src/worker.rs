@@ -150,13 +150,8 @@ fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
         Job::HoldNamespace => {
             sys::new_network_namespace()
                 .map_err(|error| broken("make a network namespace", error))?;
-            command(&[
-                "ip".into(),
-                "link".into(),
-                "set".into(),
-                "lo".into(),
-                "up".into(),
-            ])?;
+            stop_forwarding()?;
+            command(&["ip", "link", "set", "lo", "up"].map(str::to_owned))?;
             ready(go)?;
             Ok(None)
         }
@@ -223,6 +218,17 @@ fn stay_idle<P: StreamPeer>(
     };
     ready(go)?;
     tcp_idle::hold(&connections, &traffic.load).map_err(|error| broken("stay idle", error))
+}
+
+/// A new namespace inherits forwarding. With it the kernel would send on what is meant for another
+/// stack on its interface.
+fn stop_forwarding() -> Result<(), Problem> {
+    const SETTING: &str = "/proc/sys/net/ipv4/ip_forward";
+    let is_off = std::fs::read_to_string(SETTING).is_ok_and(|text| text.trim() == "0");
+    if is_off {
+        return Ok(());
+    }
+    std::fs::write(SETTING, "0").map_err(|error| broken("stop forwarding in a namespace", error))
 }
 
 /// The kernel wants a descriptor for each connection.

@@ -14,6 +14,8 @@ use std::sync::atomic::AtomicU64;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::UnshareFlags;
 
+use crate::peer::Span;
+
 /// Memory that another process maps too.
 ///
 /// Two kinds of place in it, kept apart by the caller: words, only ever touched as atomics, and
@@ -137,8 +139,8 @@ pub fn send_many(socket: &impl AsRawFd, memory: &[u8], place: usize) -> io::Resu
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives at least one and up to [`crate::peer::BATCH`] datagrams in one system call; lengths go
-/// to `lengths`.
+/// Receives at least one and up to [`crate::peer::BATCH`] datagrams in one system call; where
+/// they lie goes to `spans`.
 ///
 /// # Errors
 /// Those of `recvmmsg`, when not even one came.
@@ -146,7 +148,7 @@ pub fn receive_many(
     socket: &impl AsRawFd,
     memory: &mut [u8],
     place: usize,
-    lengths: &mut [usize],
+    spans: &mut [Span],
 ) -> io::Result<usize> {
     let places = memory
         .chunks_exact_mut(place)
@@ -161,8 +163,16 @@ pub fn receive_many(
         libc::recvmmsg(socket.as_raw_fd(), messages, count, flags, ptr::null_mut())
     };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    for (length, header) in lengths.iter_mut().zip(&vectors.headers).take(received) {
-        *length = header.msg_len as usize;
+    for ((index, span), header) in spans
+        .iter_mut()
+        .enumerate()
+        .zip(&vectors.headers)
+        .take(received)
+    {
+        *span = Span {
+            start: index * place,
+            length: header.msg_len as usize,
+        };
     }
     Ok(received)
 }
@@ -342,8 +352,8 @@ mod tests {
         let mut into = Batch::new(200);
         let mut seen = 0;
         while seen < MANY {
-            let (memory, lengths) = into.parts();
-            let count = receive_many(&receiver, memory, 200, lengths).unwrap();
+            let (memory, spans) = into.parts();
+            let count = receive_many(&receiver, memory, 200, spans).unwrap();
             for datagram in into.datagrams(count) {
                 assert_eq!(datagram, [seen as u8; 100]);
                 seen += 1;

@@ -5,22 +5,35 @@ use std::io;
 /// Datagrams in one call at most. The same for every stack.
 pub const BATCH: usize = 64;
 
-/// Equal places for datagrams, side by side.
+/// Where a datagram lies in a batch's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Its first byte.
+    pub start: usize,
+    /// Its length in bytes.
+    pub length: usize,
+}
+
+/// Memory for datagrams, and where each lies in it. At first they lie side by side in equal places.
 #[derive(Debug)]
 pub struct Batch {
     memory: Vec<u8>,
     place: usize,
-    lengths: Vec<usize>,
+    spans: Vec<Span>,
 }
 
 impl Batch {
     /// [`BATCH`] places of `place` bytes, all in use with their full length.
     pub fn new(place: usize) -> Self {
         let place = place.max(1);
+        let spans = (0..BATCH).map(|index| Span {
+            start: index * place,
+            length: place,
+        });
         Self {
             memory: vec![0; place * BATCH],
             place,
-            lengths: vec![place; BATCH],
+            spans: spans.collect(),
         }
     }
 
@@ -31,10 +44,8 @@ impl Batch {
 
     /// The first `count` datagrams.
     pub fn datagrams(&self, count: usize) -> impl Iterator<Item = &[u8]> {
-        let places = self.memory.chunks_exact(self.place).zip(&self.lengths);
-        places
-            .map(|(place, length)| place.get(..*length).unwrap_or(place))
-            .take(count)
+        let spans = self.spans.iter().take(count);
+        spans.filter_map(|span| self.memory.get(span.start..)?.get(..span.length))
     }
 
     /// The first `count` places, to be filled.
@@ -42,9 +53,9 @@ impl Batch {
         self.memory.chunks_exact_mut(self.place).take(count)
     }
 
-    /// All memory and all lengths, for a socket that fills many places at once.
-    pub fn parts(&mut self) -> (&mut [u8], &mut [usize]) {
-        (&mut self.memory, &mut self.lengths)
+    /// All memory and all spans, for a socket that fills many places at once.
+    pub fn parts(&mut self) -> (&mut [u8], &mut [Span]) {
+        (&mut self.memory, &mut self.spans)
     }
 
     /// All memory, for a socket that sends many places at once.
@@ -60,11 +71,45 @@ impl Batch {
         &mut self,
         receive: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let place = self.memory.get_mut(..self.place).unwrap_or_default();
-        let length = receive(place)?;
-        if let Some(first) = self.lengths.first_mut() {
-            *first = length;
+        let length = receive(self.memory.get_mut(..self.place).unwrap_or_default())?;
+        if let Some(first) = self.spans.first_mut() {
+            *first = Span { start: 0, length };
         }
         Ok(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_then_spans() {
+        let mut batch = Batch::new(3);
+        for (index, place) in batch.places(BATCH).enumerate() {
+            place.fill(index as u8);
+        }
+        assert_eq!(
+            batch.datagrams(2).collect::<Vec<_>>(),
+            [[0, 0, 0], [1, 1, 1]]
+        );
+        assert_eq!(batch.datagrams(1000).count(), BATCH);
+        let (_, spans) = batch.parts();
+        spans[0] = Span {
+            start: 2,
+            length: 2,
+        };
+        spans[1] = Span {
+            start: 3 * BATCH,
+            length: 1,
+        };
+        let found: Vec<_> = batch.datagrams(3).collect();
+        assert_eq!(
+            found,
+            [&[0, 1][..], &[2, 2, 2]],
+            "what is outside is not there"
+        );
+        assert_eq!(batch.fill_first(|place| Ok(place.len() - 1)).unwrap(), 1);
+        assert_eq!(batch.datagrams(1).next(), Some(&[0, 0][..]));
     }
 }

@@ -171,8 +171,8 @@ impl Datagrams for KernelDatagrams {
     fn receive_batch(&mut self, batch: &mut Batch) -> io::Result<usize> {
         if self.way.batch {
             let place = batch.place();
-            let (memory, lengths) = batch.parts();
-            return sys::receive_many(&self.inner, memory, place, lengths);
+            let (memory, spans) = batch.parts();
+            return sys::receive_many(&self.inner, memory, place, spans);
         }
         batch.fill_first(|place| self.receive(place))
     }

@@ -11,7 +11,7 @@
 mod batch;
 pub mod kernel;
 
-pub use batch::{BATCH, Batch};
+pub use batch::{BATCH, Batch, Span};
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
