@@ -16,15 +16,16 @@ pub(crate) enum Access {
     ReadWrite,
 }
 
-/// A shared mapping, unmapped on drop. Having one is safe; looking into it is the holder's business.
+/// A shared mapping, unmapped on drop. Having one is safe; looking into it is the holder's
+/// business.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: an address range of the whole process, not tied to a thread; access through the pointer is
-// governed by the holder's types.
+// SAFETY: an address range of the whole process, not tied to a thread; access through the pointer
+// is governed by the holder's types.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; `&Mapping` gives only the address.
 unsafe impl Sync for Mapping {}

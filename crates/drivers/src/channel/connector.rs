@@ -38,7 +38,8 @@ enum State {
 }
 
 impl Connector {
-    /// Starts connecting to `peer` in the network of `directory`, under the name `own`. Never waits.
+    /// Starts connecting to `peer` in the network of `directory`, under the name `own`. Never
+    /// waits.
     ///
     /// # Errors
     /// `InvalidInput` for a name that cannot be one, the same name twice, or a layout out of

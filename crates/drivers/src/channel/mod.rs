@@ -7,9 +7,9 @@
 //!   driver         gannet_link::PeerDriver over the two memories, death notice, doorbell
 //! ```
 //! Trust: the directory and the socket admit processes of this user only. Even so nothing a peer
-//! says or writes is believed: every message is checked, and the memory is read as
-//! [`gannet_link`] reads all foreign memory. What a process of the same user can still do is what it
-//! can do anyway with a signal: stop this one.
+//! says or writes is believed: every message is checked, and the memory is read as [`gannet_link`]
+//! reads all foreign memory. What a process of the same user can still do is what it can do anyway
+//! with a signal: stop this one.
 //!
 //! Two processes may connect to each other at the same time; both channels then come up, and either
 //! is whole. [`Channel::supersedes`] names the one that both sides keep.

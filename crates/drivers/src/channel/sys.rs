@@ -100,12 +100,13 @@ fn refused(why: &'static str) -> io::Error {
 }
 
 // SAFETY:
-// * aligned and one allocation: a mapping made by the kernel, at least page-aligned, of `len` bytes;
+// * aligned and one allocation: a mapping made by the kernel, at least page-aligned, of `len`
+//   bytes;
 // * readable (writable, when made here) until dropped: unmapped only by `Mapping::drop`;
 // * initialised: memory files read as zero until written;
 // * never unmapped or shrunk by others: sealed against it, by us in `create`, checked in `open`;
-// * `claim` is true at most once, and only for a file made here, whose one writable mapping is ours:
-//   the file is sealed against further ones before its descriptor leaves `create`.
+// * `claim` is true at most once, and only for a file made here, whose one writable mapping is
+//   ours: the file is sealed against further ones before its descriptor leaves `create`.
 unsafe impl Memory for SharedMemory {
     fn base(&self) -> NonNull<u8> {
         self.mapping.base()
