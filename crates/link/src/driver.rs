@@ -105,7 +105,7 @@ pub trait Driver {
     fn view(&self, range: Range) -> Option<View>;
 
     /// Prepares to sleep: asks to be woken, then looks once more. `false` when there is work, and
-    /// then no wake-up is asked for.
+    /// then no wake-up is asked for. To be called anew before every sleep.
     fn arm(&mut self) -> bool;
 
     /// Awake again: no wake-ups needed.

@@ -149,10 +149,15 @@ impl<B: Doorbell> PeerDriver<B> {
         self.capabilities.mtu = mtu.clamp(68, 65_535);
     }
 
+    /// Whether [`Driver::receive`] would return something.
+    fn may_receive(&self) -> bool {
+        self.held <= self.held_max && self.receive.has_entry()
+    }
+
     /// Says goodbye: the peer sees [`LinkState::Gone`]. Also done on drop.
     pub fn close(&mut self) {
         self.own_closed.store(1, Ordering::Release);
-        if self.sleep.peer_sleeps() {
+        if self.sleep.must_wake() {
             self.doorbell.ring();
         }
     }
@@ -215,7 +220,7 @@ impl<B: Doorbell> Driver for PeerDriver<B> {
         self.dirty |= self.receive.publish();
         self.come_back.publish();
         if core::mem::take(&mut self.dirty) {
-            if self.sleep.peer_sleeps() {
+            if self.sleep.must_wake() {
                 self.stats.wakeups += 1;
                 self.doorbell.ring();
             } else {
@@ -243,9 +248,8 @@ impl<B: Doorbell> Driver for PeerDriver<B> {
     }
 
     fn arm(&mut self) -> bool {
-        self.send.room();
         self.sleep.announce();
-        let idle = !self.receive.has_entry()
+        let idle = !self.may_receive()
             && !self.come_back.has_entry()
             && !self.send.has_news()
             && self.peer_closed.load(Ordering::Acquire) == 0;

@@ -23,6 +23,8 @@
 
 #![allow(unsafe_code)]
 
+#![allow(unsafe_code)]
+
 use crate::segment::Memory;
 use crate::slot::{SLOT_WORDS, Slot};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -129,6 +131,10 @@ impl Control {
 struct Room {
     next: u32,
     taken: u32,
+    /// What the shared word said last, believed or not.
+    seen: u32,
+    /// Somebody asked for more than there was.
+    wanting: bool,
     entries: u32,
     consumed: Control,
 }
@@ -138,6 +144,8 @@ impl Room {
         Room {
             next: 0,
             taken: 0,
+            seen: 0,
+            wanting: false,
             entries,
             consumed,
         }
@@ -147,23 +155,31 @@ impl Room {
     #[inline]
     fn left(&mut self, wanted: u32) -> u32 {
         let left = self.entries - self.next.wrapping_sub(self.taken);
-        if left >= wanted { left } else { self.refresh() }
+        if left >= wanted {
+            left
+        } else {
+            self.refresh(wanted)
+        }
     }
 
     #[cold]
-    fn refresh(&mut self) -> u32 {
+    fn refresh(&mut self, wanted: u32) -> u32 {
         let claimed = self.consumed.load(Ordering::Acquire) as u32;
+        self.seen = claimed;
         // A claim behind what was claimed before, or ahead of what was produced, is a lie.
         let used = self.next.wrapping_sub(claimed);
         if used <= self.next.wrapping_sub(self.taken) {
             self.taken = claimed;
         }
-        self.entries - self.next.wrapping_sub(self.taken)
+        let left = self.entries - self.next.wrapping_sub(self.taken);
+        self.wanting = left < wanted;
+        left
     }
 
-    /// Whether the shared word has moved since it was read last.
+    /// Whether somebody wants room and the shared word has moved since it was read last. (Nobody
+    /// stays awake for room that is not needed, and a lie is news only once.)
     fn has_news(&self) -> bool {
-        self.consumed.load(Ordering::Acquire) as u32 != self.taken
+        self.wanting && self.consumed.load(Ordering::Acquire) as u32 != self.seen
     }
 }
 
@@ -226,7 +242,7 @@ impl SlotProducer {
         true
     }
 
-    /// Whether the consumer has moved since the producer looked last.
+    /// Whether there was no room, and the consumer has moved since.
     pub fn has_news(&self) -> bool {
         self.room.has_news()
     }
@@ -283,6 +299,12 @@ impl SlotConsumer {
     /// Gives the consumed entries back to the producer; whether there were any.
     pub fn publish(&mut self) -> bool {
         self.taken.publish()
+    }
+
+    /// Claims to have consumed `position` entries, for tests of the other side.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn lie(&self, position: u64) {
+        self.taken.consumed.store(position, Ordering::Release);
     }
 
     /// Consumed entries not yet given back.
@@ -381,21 +403,34 @@ fn fits(words: &Words, entries: u32, each: usize) -> Option<()> {
 }
 
 /// Two flags, one in each memory: "I am asleep, wake me".
+///
+/// A flag holds the number of the sleep, so that one sleep is ended by one ring: a sleeper takes
+/// its time to wake up, and the other side publishes many times meanwhile.
 pub struct SleepFlags {
     own: Control,
     peer: Control,
+    /// Sleeps announced so far.
+    sleeps: u64,
+    /// The peer's sleep that was ended last.
+    ended: u64,
 }
 
 impl SleepFlags {
     /// `own` is written here, `peer` only read.
     pub fn new(own: Control, peer: Control) -> Self {
-        SleepFlags { own, peer }
+        SleepFlags {
+            own,
+            peer,
+            sleeps: 0,
+            ended: 0,
+        }
     }
 
     /// Announces sleep. The caller looks at its rings once more afterwards, and sleeps only when
-    /// there is still nothing.
-    pub fn announce(&self) {
-        self.own.store(1, Ordering::Relaxed);
+    /// there is still nothing. Each sleep is announced anew.
+    pub fn announce(&mut self) {
+        self.sleeps = self.sleeps.wrapping_add(1).max(1);
+        self.own.store(self.sleeps, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
@@ -404,10 +439,16 @@ impl SleepFlags {
         self.own.store(0, Ordering::Relaxed);
     }
 
-    /// After publishing: whether the peer sleeps and must be woken.
-    pub fn peer_sleeps(&self) -> bool {
+    /// After publishing: whether the peer sleeps and must be woken; once per sleep.
+    #[inline]
+    pub fn must_wake(&mut self) -> bool {
         fence(Ordering::SeqCst);
-        self.peer.load(Ordering::Relaxed) != 0
+        let sleep = self.peer.load(Ordering::Relaxed);
+        if sleep == 0 || sleep == self.ended {
+            return false;
+        }
+        self.ended = sleep;
+        true
     }
 }
 

@@ -138,3 +138,70 @@ fn goodbye_is_seen() {
     assert_eq!(b.state(), LinkState::Gone);
     assert!(!b.driver.arm());
 }
+
+/// An idle end may sleep, whatever went through the rings before.
+#[test]
+fn traffic_that_is_over_keeps_nobody_awake() {
+    let (mut a, mut b) = pair(SMALL, (NoDoorbell, NoDoorbell));
+    let mut frame = Frame::new();
+    for _ in 0..3 {
+        assert!(send(&mut a, b"h", b"x"));
+        a.flush();
+        assert!(!b.driver.arm(), "a frame waits");
+        assert!(b.receive(&mut frame, &mut 10));
+        b.release_frame(&frame);
+        b.flush();
+        assert!(!a.driver.arm(), "a completion waits");
+        assert_eq!(a.reclaim(), 1);
+        a.flush();
+        assert!(a.driver.arm() && b.driver.arm());
+        a.driver.disarm();
+        b.driver.disarm();
+    }
+}
+
+/// One ring ends one sleep, however much is published while the sleeper wakes up.
+#[test]
+fn one_ring_per_sleep() {
+    let (mut a, mut b) = pair(SMALL, (NoDoorbell, NoDoorbell));
+    let mut frame = Frame::new();
+    for sleep in 1..=2 {
+        assert!(b.driver.arm());
+        for _ in 0..3 {
+            assert!(send(&mut a, b"h", b""));
+            a.flush();
+        }
+        assert_eq!(a.driver.stats().wakeups, sleep);
+        b.driver.disarm();
+        while b.receive(&mut frame, &mut 10) {}
+        b.flush();
+    }
+}
+
+/// S1: a consumed index that lies keeps nobody awake and makes no room.
+#[test]
+fn s1_consumed_index_lies() {
+    let layout = Layout {
+        completions: 256,
+        ..SMALL
+    };
+    let (mut a, b) = pair(layout, (NoDoorbell, NoDoorbell));
+    for n in 0..8 {
+        assert!(send(&mut a, &[n], b""));
+    }
+    assert_eq!(a.driver.room(), 0);
+    for lie in [9, u64::from(u32::MAX), 1 << 31, u64::MAX, 1 << 20] {
+        b.driver.receive.lie(lie);
+        assert_eq!(a.driver.room(), 0, "{lie}");
+        assert!(!send(&mut a, b"x", b""));
+        assert!(a.driver.arm(), "{lie} is not work");
+        a.driver.disarm();
+    }
+    b.driver.receive.lie(3);
+    assert_eq!(a.driver.room(), 3);
+    b.driver.receive.lie(2);
+    for n in 0..3 {
+        assert!(send(&mut a, &[n], b""));
+    }
+    assert_eq!(a.driver.room(), 0, "backwards makes no room");
+}
