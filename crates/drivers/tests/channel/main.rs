@@ -3,7 +3,12 @@
 //! * [`support`]: starting the other process, waiting, sending and receiving.
 //! * [`roles`]: what the other process does.
 //! * [`meeting`]: finding each other, data both ways, simultaneous connects.
+//! * [`death`]: SIGKILL at any moment, and what is left. [`abuse`]: handshakes that break the rules.
+//! * [`raw`]: a side that keeps to no rule.
 
+mod abuse;
+mod death;
 mod meeting;
+mod raw;
 mod roles;
 mod support;

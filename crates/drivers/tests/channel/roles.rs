@@ -2,6 +2,7 @@
 //! nothing to do.
 
 use crate::support::{accept, connect, options, receive, send, wait};
+use crate::{abuse, death};
 use gannet_drivers::wait::Spinner;
 use gannet_drivers::{Directory, Listener};
 use std::path::Path;
@@ -16,6 +17,11 @@ fn other_process() {
     match role.as_str() {
         "echo" => echo(&directory),
         "connect_and_echo" => connect_and_echo(&directory),
+        "survive" => death::survive(Path::new(&runtime), &directory),
+        "leave_an_heir" => death::leave_an_heir(&directory),
+        "alone_with_two" => death::alone_with_two(Path::new(&runtime), &directory),
+        "be_abused" => abuse::be_abused(&directory),
+        "be_flooded" => abuse::be_flooded(&directory),
         other => panic!("no role {other}"),
     }
 }

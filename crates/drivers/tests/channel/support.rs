@@ -57,6 +57,11 @@ impl Other {
         let status = self.0.wait().unwrap();
         assert!(status.success(), "the other process failed: {status}");
     }
+
+    /// SIGKILL; does not wait for the end.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().unwrap();
+    }
 }
 
 impl Drop for Other {
@@ -167,4 +172,17 @@ pub(crate) fn receive(end: &mut End) -> Option<Vec<u8>> {
         }
         wait(end, &mut spinner);
     }
+}
+
+/// Number of this process's descriptors.
+pub(crate) fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Number of this process's mappings of channel memory.
+pub(crate) fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .filter(|l| l.contains("gannet-channel"))
+        .count()
 }
