@@ -23,8 +23,6 @@
 
 #![allow(unsafe_code)]
 
-#![allow(unsafe_code)]
-
 use crate::segment::Memory;
 use crate::slot::{SLOT_WORDS, Slot};
 use crate::sync::{AtomicU64, Ordering, fence};
