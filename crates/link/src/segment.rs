@@ -37,26 +37,36 @@ pub unsafe trait Memory: Send + Sync {
 }
 
 /// Zeroed memory from the heap: for endpoints that no other process sees, and for tests.
+///
+/// Asked for with a small alignment and aligned here: the allocator then takes fresh pages from the
+/// system as they are, instead of writing zeros into every one of them.
 pub struct HeapMemory {
+    raw: NonNull<u8>,
     base: NonNull<u8>,
     len: usize,
     claimed: AtomicBool,
 }
 
+/// What [`Memory::base`] promises.
+const ALIGN: usize = 4096;
+
 impl HeapMemory {
     /// `len` zero bytes, aligned to 4,096. Aborts as any allocation does when there is no memory.
     ///
     /// # Panics
-    /// When `len` is 0 or above `isize::MAX - 4096`: a mistake in this program, never input.
+    /// When `len` is 0 or above `isize::MAX - 8192`: a mistake in this program, never input.
     pub fn new(len: usize) -> Self {
         assert!(len > 0, "memory of no bytes");
         let layout = Self::layout(len);
         // SAFETY: the layout has a non-zero size, asserted above.
         let raw = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(raw) else {
+        let Some(raw) = NonNull::new(raw) else {
             handle_alloc_error(layout)
         };
+        // SAFETY: the allocation has `ALIGN` bytes more than `len`, and the step is below `ALIGN`.
+        let base = unsafe { raw.add(raw.align_offset(ALIGN)) };
         HeapMemory {
+            raw,
             base,
             len,
             claimed: AtomicBool::new(false),
@@ -64,14 +74,14 @@ impl HeapMemory {
     }
 
     fn layout(len: usize) -> AllocLayout {
-        AllocLayout::from_size_align(len, 4096).expect("a sane length")
+        AllocLayout::from_size_align(len + ALIGN, 16).expect("a sane length")
     }
 }
 
 impl Drop for HeapMemory {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with the same layout and freed only here.
-        unsafe { dealloc(self.base.as_ptr(), Self::layout(self.len)) }
+        unsafe { dealloc(self.raw.as_ptr(), Self::layout(self.len)) }
     }
 }
 
