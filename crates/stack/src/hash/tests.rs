@@ -8,10 +8,9 @@ fn tuple(remote_port: u16) -> FourTuple {
     }
 }
 
+/// Fed in parts or at once, the hash is that of the purpose followed by the bytes.
 #[test]
-fn siphash_1_3_reference_value() {
-    // SipHash-1-3 of the 16 bytes 01 00 .. 0e with key 00..0f, as any other implementation gives
-    // it: computed here with the crate's one-shot function over the same bytes.
+fn the_purpose_is_the_first_byte_hashed() {
     let key: [u8; 16] = core::array::from_fn(|i| i as u8);
     let input: [u8; 16] = core::array::from_fn(|i| if i == 0 { 1 } else { i as u8 - 1 });
     let expected = SipHasher13::new_with_key(&key).hash(&input);

@@ -75,6 +75,18 @@ fn the_past_expires_at_the_next_poll() {
     assert_eq!(drain(&mut w, MS(1002)), vec![1]);
 }
 
+/// The wheel follows the clock also while nothing expires, so that a near timer is named exactly
+/// and wakes its host once.
+#[test]
+fn a_near_timer_after_a_long_silence_wakes_once() {
+    let mut w = Wheel::new(4);
+    w.arm(1, MS(500_000_000));
+    assert_eq!(drain(&mut w, MS(1_000_000)), vec![]);
+    w.arm(0, MS(1_000_010));
+    assert_eq!(w.next_expiry(), Some(MS(1_000_010)));
+    assert_eq!(drain(&mut w, MS(1_000_010)), vec![0]);
+}
+
 #[test]
 fn the_end_of_time() {
     let mut w = Wheel::new(1);
