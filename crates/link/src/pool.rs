@@ -129,6 +129,13 @@ impl Pool {
         self.blocks.get_mut(index).filter(|b| b.references > 0)
     }
 
+    /// References to `block`, transmissions under way included; 0 when it is free.
+    #[inline]
+    pub fn references(&self, block: BlockId) -> u32 {
+        let block = self.blocks.get(block.0 as usize);
+        block.map_or(0, |b| b.references)
+    }
+
     /// One more reference to the block of `range`; `false` when it is free or referenced too often.
     pub fn retain(&mut self, range: Range) -> bool {
         match self.block_mut(range) {
