@@ -6,7 +6,12 @@
 //! |---|---|
 //! | `config.rs` | every setting |
 //! | `link.rs` | the links of a host: endpoints with addresses |
+//! | `stack.rs` | [`Stack`]: everything put together, and the order of a poll |
+//! | `counters.rs` | what is counted: drops by reason, traffic |
 //! | `ip/` | IPv4: paths, headers, what arrives |
+//! | `neighbour/` | which station has which address (ARP) |
+//! | `icmp/` | echo, errors both ways |
+//! | `udp/` | UDP |
 //! | `tcp/` | TCP |
 //! | `hash.rs` | keyed hashing of flows: tables, sequence numbers, ports |
 //! | `timer.rs` | the timing wheel that holds every timer of a host |
@@ -17,11 +22,18 @@ extern crate alloc;
 extern crate std;
 
 pub mod config;
+pub mod counters;
 pub mod hash;
+pub mod icmp;
 pub mod ip;
 pub mod link;
+pub mod neighbour;
+pub mod stack;
 pub mod tcp;
 pub mod timer;
+pub mod udp;
 
 pub use config::{Config, TcpConfig, UdpConfig};
+pub use counters::{DropReason, Drops, Statistics, Traffic};
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};
+pub use stack::Stack;

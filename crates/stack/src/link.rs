@@ -36,6 +36,10 @@ pub struct Link<D> {
     pub config: LinkConfig,
     /// Where small received payloads are moved, so that none of them pins a whole block.
     pub small: Arena,
+    /// The other side is gone and everybody was told.
+    pub(crate) gone: bool,
+    /// Slots the driver took when nothing was under way: its capacity.
+    pub(crate) capacity: usize,
 }
 
 /// All links, by id. Few: found by walking a short list whose last hit is tried first.
@@ -54,18 +58,18 @@ impl<D: Driver> Links<D> {
     }
 
     /// Adds a link.
-    pub fn add(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
+    pub fn add(&mut self, mut endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
         let id = LinkId(self.next);
         self.next = self.next.wrapping_add(1);
-        let small = Arena::new();
-        self.list.push((
-            id,
-            Link {
-                endpoint,
-                config,
-                small,
-            },
-        ));
+        let capacity = endpoint.driver.room();
+        let link = Link {
+            endpoint,
+            config,
+            small: Arena::new(),
+            gone: false,
+            capacity,
+        };
+        self.list.push((id, link));
         id
     }
 

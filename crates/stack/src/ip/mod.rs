@@ -1,12 +1,32 @@
 //! IPv4: where packets go, their headers, and what arrives.
 //!
+//! Not here: fragmentation and reassembly (fragments are counted and dropped), forwarding,
+//! multicast, and packets to our own addresses: no link leads to ourselves.
+//!
 //! | file | job |
 //! |---|---|
+//! | `layer.rs` | [`Ip`]: the links and everything known about where packets go |
 //! | `path.rs` | [`Path`]: a destination with everything cached to reach it |
+//! | `route.rs` | the routing table |
+//! | `mtu.rs` | paths narrower than their first link |
+//! | `select.rs` | the choice of a path, and of its link header |
 //! | `output.rs` | headers written, frames handed to a link |
+//! | `input.rs` | what arrives: checks in order, one function each |
+//! | `arp.rs` | questions about neighbours sent and answered |
 
+mod arp;
+mod input;
+mod layer;
+mod mtu;
 mod output;
 mod path;
+mod route;
+mod select;
 
-pub use output::{Ip, Packet, Resolution};
+pub use layer::Ip;
+pub use output::Packet;
 pub use path::{LinkHeader, NoRoute, Path};
+pub use route::Route;
+pub use select::Resolution;
+
+pub(crate) use layer::QUOTE_LEN;

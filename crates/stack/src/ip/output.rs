@@ -2,30 +2,15 @@
 
 use core::net::Ipv4Addr;
 
-use gannet_base::Instant;
-use gannet_link::{Driver, Endpoint, Frame, Full, Medium, Slot};
+use gannet_link::{Driver, Endpoint, Frame, Full, Range, Slot, Space};
 use gannet_wire::checksum::{self, Sum};
 use gannet_wire::ipv4::{self, IpProtocol};
 
-use super::path::{LinkHeader, NoRoute, Path};
-use crate::link::{LinkId, Links};
-
-/// The links of a host and the way to every destination.
-pub struct Ip<D> {
-    /// The links.
-    pub links: Links<D>,
-}
-
-/// Whether a path's link header is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolution {
-    /// `path.header` is set: send.
-    Ready,
-    /// The neighbour was asked; [`crate::Stack`] tells when it answers.
-    Pending,
-    /// The neighbour does not answer: host unreachable.
-    Failed,
-}
+use super::layer::Ip;
+use super::path::{LinkHeader, Path};
+use crate::counters::DropReason;
+use crate::link::LinkId;
+use crate::neighbour::HeldFrame;
 
 /// What the IP layer knows of a packet whose payload it hands up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,59 +26,13 @@ pub struct Packet {
 }
 
 impl<D: Driver> Ip<D> {
-    /// No links.
-    pub const fn new() -> Self {
-        Ip {
-            links: Links::new(),
-        }
-    }
-
-    /// The way to `destination`, from `source` if that is given.
-    ///
-    /// # Errors
-    /// [`NoRoute`] when no link leads there, or none from `source`.
-    pub fn path(&self, source: Option<Ipv4Addr>, destination: Ipv4Addr) -> Result<Path, NoRoute> {
-        for (id, link) in self.links.iter() {
-            let Some(own) = link.config.addresses.first() else {
-                continue;
-            };
-            let fits = source.is_none_or(|s| s == own.address);
-            if fits && link.config.peer.is_none_or(|p| p == destination) {
-                let capabilities = link.endpoint.capabilities();
-                let bare = capabilities.medium == Medium::Ip;
-                return Ok(Path {
-                    link: id,
-                    source: own.address,
-                    destination,
-                    next_hop: destination,
-                    mtu: capabilities.mtu,
-                    header: bare.then_some(LinkHeader::NONE),
-                });
-            }
-        }
-        Err(NoRoute)
-    }
-
-    /// Finds the link header for `path`, asking the neighbour if need be.
-    pub fn resolve(&mut self, _now: Instant, path: &mut Path) -> Resolution {
-        match path.header {
-            Some(_) => Resolution::Ready,
-            None => Resolution::Failed,
-        }
-    }
-
-    /// The endpoint of a link.
-    #[inline]
-    pub fn endpoint(&mut self, link: LinkId) -> Option<&mut Endpoint<D>> {
-        self.links.get_mut(link).map(|l| &mut l.endpoint)
-    }
-
     /// Starts a packet in `slot`: link and IPv4 header for `payload_len` bytes of payload behind the
     /// transport header of `transport_len` bytes, which is returned to be filled in, together with
     /// its offset in the slot. `None` when the headers do not fit, the packet would be longer than
     /// 65,535 bytes, or the path has no header yet.
     ///
     /// The slot must be empty (`Slot::clear`): ranges are pushed afterwards.
+    #[inline]
     pub fn write_header<'s>(
         &mut self,
         path: &Path,
@@ -112,6 +51,10 @@ impl<D: Driver> Ip<D> {
         let ip = ipv4::Header {
             tos: 0,
             total_len: u16::try_from(total).ok()?,
+            // Says nothing about us (robustness I10), and nothing is lost: with DF set the packet
+            // is atomic.
+            //= https://www.rfc-editor.org/rfc/rfc6864#section-4.1
+            //# >> Originating sources MAY set the IPv4 ID field of atomic datagrams to any value.
             ident: 0,
             reserved_flag: false,
             dont_fragment: true,
@@ -133,7 +76,14 @@ impl<D: Driver> Ip<D> {
     /// [`Full`] when the link has no room now, or is gone.
     #[inline]
     pub fn send(&mut self, path: &Path, slot: &Slot) -> Result<(), Full> {
-        self.endpoint(path.link).ok_or(Full)?.transmit(slot)
+        let link = self.links.get_mut(path.link).ok_or(Full)?;
+        link.endpoint.transmit(slot)?;
+        let at = path.header.map_or(0, |h| h.as_slice().len());
+        if let Some([_, _, a, b, _, _, _, _, _, protocol, ..]) = slot.inline().get(at..) {
+            let bytes = u64::from(u16::from_be_bytes([*a, *b]));
+            self.statistics.count_out(IpProtocol(*protocol), bytes);
+        }
+        Ok(())
     }
 
     /// One's complement sum over what is left of `frame`, for verifying transport checksums.
@@ -149,30 +99,79 @@ impl<D: Driver> Ip<D> {
         }
         sum
     }
+
+    /// Keeps a frame, begun on a path with [`Ip::held_path`], until its neighbour answers.
+    pub(crate) fn hold(&mut self, path: &Path, slot: &Slot) {
+        let Some(endpoint) = self.endpoint(path.link) else {
+            return;
+        };
+        for index in 0..slot.range_count() {
+            endpoint.pool.retain(own_range(slot, index));
+        }
+        let frame = HeldFrame {
+            link: path.link,
+            next_hop: path.next_hop,
+            slot: slot.clone(),
+        };
+        if let Some(victim) = self.held.push(frame) {
+            self.throw_away(&victim, DropReason::NeighbourQueueFull);
+        }
+    }
+
+    /// `path` with room for a link header that is not known yet.
+    pub(crate) fn held_path(path: &Path) -> Path {
+        Path {
+            header: Some(LinkHeader::ethernet([0; 14])),
+            ..*path
+        }
+    }
+
+    /// Sends what waited for `next_hop`, now that its link header is known.
+    pub(super) fn send_held(&mut self, link: LinkId, next_hop: Ipv4Addr, header: LinkHeader) {
+        while let Some(mut frame) = self.held.pop(link, Some(next_hop)) {
+            let len = frame.slot.inline_len();
+            let bytes = header.as_slice();
+            if let Some(to) = frame
+                .slot
+                .inline_mut(len)
+                .and_then(|b| b.get_mut(..bytes.len()))
+            {
+                to.copy_from_slice(bytes);
+            }
+            let sent = self.endpoint(link).map(|e| e.transmit(&frame.slot));
+            if sent != Some(Ok(())) {
+                self.count_drop(DropReason::LinkFull);
+            }
+            self.release_slot(&frame);
+        }
+    }
+
+    /// Throws a held frame away and counts it.
+    pub(super) fn throw_away(&mut self, frame: &HeldFrame, reason: DropReason) {
+        self.count_drop(reason);
+        self.release_slot(frame);
+    }
+
+    fn release_slot(&mut self, frame: &HeldFrame) {
+        if let Some(endpoint) = self.endpoint(frame.link) {
+            for index in 0..frame.slot.range_count() {
+                endpoint.pool.release(own_range(&frame.slot, index));
+            }
+        }
+    }
 }
 
-impl<D: Driver> Ip<D> {
-    /// Ours?
-    pub fn is_local(&self, _a: Ipv4Addr) -> bool {
-        true
-    }
-    /// Broadcast?
-    pub fn is_broadcast(&self, _a: Ipv4Addr) -> bool {
-        false
-    }
-    /// Path MTU.
-    pub fn reduce_mtu(&mut self, _a: Ipv4Addr, m: u32, _n: Instant) -> u32 {
-        m
-    }
-}
-impl<D: Driver> Default for Ip<D> {
-    fn default() -> Self {
-        Self::new()
+fn own_range(slot: &Slot, index: usize) -> Range {
+    let (offset, len) = slot.raw_range(index);
+    Range {
+        offset,
+        len,
+        space: Space::Own,
     }
 }
 
 /// Sum over a received range, in place when it is ours, else through a small buffer.
-fn endpoint_sum<D: Driver>(endpoint: &Endpoint<D>, range: gannet_link::Range) -> Sum {
+fn endpoint_sum<D: Driver>(endpoint: &Endpoint<D>, range: Range) -> Sum {
     if let Some(bytes) = endpoint.pool.bytes(range) {
         return checksum::sum(bytes);
     }

@@ -1,0 +1,136 @@
+//! Messages that arrive: requests answered, errors turned into a report for who sent the packet.
+
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Frame};
+use gannet_wire::IpProtocol;
+use gannet_wire::icmpv4::{self, Message, Quoted, Unreachable};
+use gannet_wire::ipv4;
+
+use super::echo;
+use super::limit::Limiter;
+use crate::config::Config;
+use crate::counters::DropReason;
+use crate::hash::HashKey;
+use crate::ip::{Ip, Packet};
+
+/// ICMP of a host.
+pub struct Icmp {
+    pub(super) limiter: Limiter,
+}
+
+/// An ICMP error about a packet that names one of our addresses as its source. Whether we ever sent
+/// it is for the protocol to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Protocol of the quoted packet: TCP or UDP.
+    pub protocol: IpProtocol,
+    /// What happened to it.
+    pub kind: ReportKind,
+    /// Its source.
+    pub local: SocketAddrV4,
+    /// Its destination.
+    pub remote: SocketAddrV4,
+    /// TCP's sequence number; 0 for UDP.
+    pub seq: u32,
+}
+
+/// What an error says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportKind {
+    /// Fragmentation needed and DF set, with the next hop's MTU (0 when not told).
+    FragmentationNeeded(u16),
+    /// Destination unreachable with this code.
+    Unreachable(u8),
+    /// Time exceeded or parameter problem.
+    Soft,
+}
+
+impl Icmp {
+    /// No error sent yet.
+    pub fn new(config: &Config) -> Self {
+        Icmp {
+            limiter: Limiter::new(HashKey::new(config.secret), config.seed),
+        }
+    }
+
+    /// A message arrives; `frame` is the IP payload and is released here. Errors are returned.
+    pub(crate) fn arrives<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        packet: &Packet,
+        frame: &mut Frame,
+    ) -> Option<Report> {
+        let outcome = self.check(ip, now, packet, frame);
+        if let Some(endpoint) = ip.endpoint(packet.link) {
+            endpoint.release_frame(frame);
+        }
+        outcome.unwrap_or_else(|reason| {
+            ip.count_drop(reason);
+            None
+        })
+    }
+
+    fn check<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        packet: &Packet,
+        frame: &mut Frame,
+    ) -> Result<Option<Report>, DropReason> {
+        if ip.frame_sum(packet.link, frame).finish() != 0 {
+            return Err(DropReason::IcmpMalformed);
+        }
+        let mut buffer = [0; icmpv4::HEADER_LEN + ipv4::MAX_HEADER_LEN + 8];
+        let endpoint = ip.endpoint(packet.link).ok_or(DropReason::IcmpMalformed)?;
+        let n = endpoint.peek(frame, &mut buffer);
+        let bytes = buffer.get(..n).unwrap_or(&[]);
+        let parsed = Message::parse_unverified(bytes);
+        let (message, header_len) = parsed.map_err(|_| DropReason::IcmpMalformed)?;
+        let kind = match message {
+            Message::EchoRequest { ident, seq } => {
+                frame.strip(header_len);
+                // May be discarded by RFC 1122 section 3.2.2.6; one question, a thousand answers.
+                if !ip.is_local(packet.destination) {
+                    return Err(DropReason::IcmpBroadcast);
+                }
+                return echo::answer(ip, now, packet, (ident, seq), frame).map(|()| None);
+            }
+            Message::DestinationUnreachable { code, next_hop_mtu } => match code {
+                Unreachable::FRAGMENTATION_NEEDED => ReportKind::FragmentationNeeded(next_hop_mtu),
+                Unreachable(code) => ReportKind::Unreachable(code),
+            },
+            Message::TimeExceeded { .. } | Message::ParameterProblem { .. } => ReportKind::Soft,
+            Message::EchoReply { .. } | Message::Other { .. } => {
+                return Err(DropReason::IcmpIgnored);
+            }
+        };
+        let quoted = bytes.get(header_len..).unwrap_or(&[]);
+        report(ip, packet, kind, quoted).map(Some)
+    }
+}
+
+/// Reads the quoted packet, which must be one that we could have sent.
+fn report<D: Driver>(
+    ip: &Ip<D>,
+    packet: &Packet,
+    kind: ReportKind,
+    quoted: &[u8],
+) -> Result<Report, DropReason> {
+    let quoted = Quoted::parse(quoted).map_err(|_| DropReason::IcmpBadQuote)?;
+    // CVE-2026-23398: a protocol that nobody registered.
+    let (local_port, remote_port) = quoted.ports().ok_or(DropReason::IcmpForeignQuote)?;
+    let ours = |a: Ipv4Addr| ip.is_local(a);
+    if !ours(quoted.ip.src) || !ours(packet.destination) {
+        return Err(DropReason::IcmpForeignQuote);
+    }
+    Ok(Report {
+        protocol: quoted.ip.protocol,
+        kind,
+        local: SocketAddrV4::new(quoted.ip.src, local_port),
+        remote: SocketAddrV4::new(quoted.ip.dst, remote_port),
+        seq: quoted.tcp_seq().unwrap_or(0),
+    })
+}

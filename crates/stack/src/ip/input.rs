@@ -1,0 +1,218 @@
+//! What arrives: checks in order, one function each. The first that fails names the drop.
+
+use core::net::Ipv4Addr;
+
+use gannet_base::Instant;
+use gannet_link::{Checksum, Driver, Endpoint, Frame, Medium};
+use gannet_wire::ipv4::{self, Header, IpProtocol, ParseError};
+use gannet_wire::{EtherType, MacAddr, ethernet};
+
+use super::layer::{Ip, QUOTE_LEN};
+use super::output::Packet;
+use super::select::is_broadcast_on;
+use crate::counters::DropReason;
+use crate::link::{Link, LinkId};
+
+/// The Ethernet destination of a frame, as far as it matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cast {
+    One,
+    Many,
+}
+
+impl<D: Driver> Ip<D> {
+    /// A frame arrived on `link`. When it holds a packet for us, the frame is stripped and trimmed
+    /// to the IP payload, which is the caller's to keep or release. Everything else ends here.
+    #[inline]
+    pub(crate) fn arrives(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        frame: &mut Frame,
+    ) -> Option<(Packet, IpProtocol)> {
+        match self.check(now, link, frame) {
+            Ok(Some(packet)) => return Some(packet),
+            Ok(None) => {}
+            Err(reason) => self.count_drop(reason),
+        }
+        if let Some(endpoint) = self.endpoint(link) {
+            endpoint.release_frame(frame);
+        }
+        None
+    }
+
+    /// The steps. `Ok(None)`: the frame was ARP's and is dealt with.
+    fn check(
+        &mut self,
+        now: Instant,
+        id: LinkId,
+        frame: &mut Frame,
+    ) -> Result<Option<(Packet, IpProtocol)>, DropReason> {
+        let Some(link) = self.links.get(id) else {
+            return Ok(None);
+        };
+        let mut cast = Cast::One;
+        if link.endpoint.capabilities().medium == Medium::Ethernet {
+            let header = ethernet_header(&link.endpoint, frame)?;
+            cast = addressed_to_us(&link.endpoint, header.dst)?;
+            frame.strip(ethernet::HEADER_LEN);
+            match header.ethertype {
+                EtherType::IPV4 => {}
+                EtherType::ARP => return self.arp_arrives(now, id, frame).map(|()| None),
+                _ => return Err(DropReason::UnknownEtherType),
+            }
+        }
+        let (header, header_len) = ip_header(&link.endpoint, frame)?;
+        options_harmless(&header)?;
+        source_possible(link, header.src)?;
+        self.not_from_ourselves(header.src)?;
+        self.for_us(link, &header, cast)?;
+        whole(&header)?;
+        if header.protocol != IpProtocol::TCP {
+            let mut quote = [0; QUOTE_LEN];
+            link.endpoint.peek(frame, &mut quote);
+            self.quote = quote;
+        }
+        let bytes = u64::from(header.total_len);
+        self.statistics.count_in(header.protocol, bytes);
+
+        // Ethernet pads to 60 bytes: what lies behind the packet is not part of it.
+        frame.truncate(usize::from(header.total_len));
+        frame.strip(header_len);
+        let packet = Packet {
+            link: id,
+            source: header.src,
+            destination: header.dst,
+            tos: header.tos,
+        };
+        Ok(Some((packet, header.protocol)))
+    }
+
+    /// LAND (1997): a packet that claims to come from the host it goes to.
+    #[inline]
+    fn not_from_ourselves(&self, source: Ipv4Addr) -> Result<(), DropReason> {
+        match self.is_local(source) {
+            true => Err(DropReason::IpLand),
+            false => Ok(()),
+        }
+    }
+
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+    //# A host MUST silently discard an incoming datagram that is not destined for the host.
+    #[inline]
+    fn for_us(&self, link: &Link<D>, header: &Header, cast: Cast) -> Result<(), DropReason> {
+        let broadcast = is_broadcast_on(link, header.dst);
+        // A packet for one host in a frame for many is a forged or misled one (RFC 1122 section
+        // 3.3.6).
+        let ours = broadcast || (cast == Cast::One && self.is_local(header.dst));
+        if !ours {
+            return Err(DropReason::IpNotForUs);
+        }
+        if broadcast && header.protocol == IpProtocol::TCP {
+            return Err(DropReason::TcpBroadcast);
+        }
+        Ok(())
+    }
+}
+
+fn ethernet_header<D: Driver>(
+    endpoint: &Endpoint<D>,
+    frame: &Frame,
+) -> Result<ethernet::Header, DropReason> {
+    let mut buffer = [0; ethernet::HEADER_LEN];
+    let bytes = first_bytes(endpoint, frame, ethernet::HEADER_LEN, &mut buffer);
+    match ethernet::Header::parse(bytes) {
+        Ok((header, _)) => Ok(header),
+        Err(ethernet::ParseError::Truncated) => Err(DropReason::Runt),
+    }
+}
+
+fn addressed_to_us<D: Driver>(endpoint: &Endpoint<D>, to: MacAddr) -> Result<Cast, DropReason> {
+    if to.0 == endpoint.capabilities().hardware_address {
+        Ok(Cast::One)
+    } else if to.is_multicast() {
+        Ok(Cast::Many)
+    } else {
+        Err(DropReason::ForeignStation)
+    }
+}
+
+/// Version, header length, total length; the checksum unless the bytes never left memory.
+#[inline]
+fn ip_header<D: Driver>(
+    endpoint: &Endpoint<D>,
+    frame: &Frame,
+) -> Result<(Header, usize), DropReason> {
+    let mut buffer = [0; ipv4::MAX_HEADER_LEN];
+    let claimed = frame.head().first().map_or(0, |b| usize::from(b & 0xf) * 4);
+    let wanted = claimed.max(ipv4::HEADER_LEN);
+    let bytes = first_bytes(endpoint, frame, wanted, &mut buffer);
+    let parsed = match endpoint.capabilities().checksum {
+        Checksum::None => Header::parse_unverified(bytes, frame.len()),
+        Checksum::Software | Checksum::Partial => Header::parse_split(bytes, frame.len()),
+    };
+    parsed.map_err(|error| match error {
+        ParseError::Truncated => DropReason::IpTruncated,
+        ParseError::BadVersion => DropReason::IpVersion,
+        ParseError::BadHeaderLength => DropReason::IpHeaderLength,
+        ParseError::BadTotalLength => DropReason::IpTotalLength,
+        ParseError::BadChecksum => DropReason::IpChecksum,
+    })
+}
+
+/// The first bytes of a frame: at least `wanted` of them if the frame has that many. In place when
+/// they are inline.
+#[inline]
+fn first_bytes<'a, D: Driver>(
+    endpoint: &Endpoint<D>,
+    frame: &'a Frame,
+    wanted: usize,
+    buffer: &'a mut [u8],
+) -> &'a [u8] {
+    if frame.head().len() >= wanted || frame.ranges().is_empty() {
+        return frame.head();
+    }
+    let n = endpoint.peek(frame, buffer);
+    buffer.get(..n).unwrap_or(&[])
+}
+
+/// Options are never acted on. A source route would make us a relay (RFC 7126 section 4.3).
+#[inline]
+fn options_harmless(header: &Header) -> Result<(), DropReason> {
+    if header.options.source_route || header.options.repeated_source_route {
+        return Err(DropReason::IpSourceRoute);
+    }
+    if header.options.malformed {
+        return Err(DropReason::IpOptions);
+    }
+    Ok(())
+}
+
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//# A host MUST silently discard an incoming datagram containing an IP source address that is
+//# invalid by the rules of this section.
+#[inline]
+fn source_possible<D: Driver>(link: &Link<D>, source: Ipv4Addr) -> Result<(), DropReason> {
+    if let Some(peer) = link.config.peer {
+        // The far end of a channel is one host, and nobody else writes into it.
+        return match source == peer {
+            true => Ok(()),
+            false => Err(DropReason::IpSpoofed),
+        };
+    }
+    let first = source.octets()[0];
+    // 0/8, 127/8, and everything from 224 on: multicast, reserved, broadcast.
+    if first == 0 || first == 127 || first >= 224 || is_broadcast_on(link, source) {
+        return Err(DropReason::IpSource);
+    }
+    Ok(())
+}
+
+/// Reassembly is not done yet, so a part of a datagram is of no use.
+#[inline]
+fn whole(header: &Header) -> Result<(), DropReason> {
+    match header.more_fragments || header.fragment_offset != 0 {
+        true => Err(DropReason::IpFragment),
+        false => Ok(()),
+    }
+}

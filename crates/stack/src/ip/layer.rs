@@ -1,0 +1,177 @@
+//! The links and everything known about where packets go.
+
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Endpoint};
+
+use super::mtu::PathMtus;
+use super::route::{self, Route, Routes};
+use crate::config::Config;
+use crate::counters::{DropReason, Drops, Statistics};
+use crate::hash::HashKey;
+use crate::link::{LinkAddress, LinkConfig, LinkId, Links};
+use crate::neighbour::{Ask, Held, Neighbours};
+
+/// What an ICMP error quotes: a header without options and 8 bytes.
+pub(crate) const QUOTE_LEN: usize = 28;
+
+/// The links of a host and the way to every destination.
+pub struct Ip<D> {
+    /// The links.
+    pub links: Links<D>,
+    pub(super) routes: Routes,
+    pub(super) mtus: PathMtus,
+    pub(super) neighbours: Neighbours,
+    pub(super) held: Held,
+    /// Changes whenever a path chosen before may be wrong now.
+    pub(super) epoch: u32,
+    /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
+    pub(crate) quote: [u8; QUOTE_LEN],
+    pub(crate) drops: Drops,
+    pub(crate) statistics: Statistics,
+    /// Kept for their memory.
+    asks: Vec<Ask>,
+    failed: Vec<(LinkId, Ipv4Addr)>,
+}
+
+impl<D: Driver> Ip<D> {
+    /// No links.
+    pub fn new(config: &Config) -> Self {
+        Ip {
+            links: Links::new(),
+            routes: Routes::new(),
+            mtus: PathMtus::new(),
+            neighbours: Neighbours::new(HashKey::new(config.secret)),
+            held: Held::new(),
+            epoch: 0,
+            quote: [0; QUOTE_LEN],
+            drops: Drops::new(),
+            statistics: Statistics::new(),
+            asks: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// The endpoint of a link.
+    #[inline]
+    pub fn endpoint(&mut self, link: LinkId) -> Option<&mut Endpoint<D>> {
+        self.links.get_mut(link).map(|l| &mut l.endpoint)
+    }
+
+    /// Changes whenever a path or link header obtained before may be wrong now: a neighbour moved
+    /// or fell silent, a link, address or route came or went, a path became narrower or wider.
+    /// Whoever keeps a [`super::Path`] compares this and asks again when it differs.
+    #[inline]
+    pub fn neighbour_epoch(&self) -> u32 {
+        self.epoch.wrapping_add(self.neighbours.epoch())
+    }
+
+    /// Counts a packet thrown away.
+    #[inline]
+    pub(crate) fn count_drop(&mut self, reason: DropReason) {
+        self.drops.add(reason);
+    }
+
+    /// Whether `address` is one of ours, on any link.
+    pub fn is_local(&self, address: Ipv4Addr) -> bool {
+        let mut links = self.links.iter();
+        links.any(|(_, l)| l.config.addresses.iter().any(|a| a.address == address))
+    }
+
+    /// Whether `address` means every host of a network: 255.255.255.255, or the last address of a
+    /// network of ours.
+    pub fn is_broadcast(&self, address: Ipv4Addr) -> bool {
+        let of = |l: &LinkConfig| {
+            let mut own = l.addresses.iter();
+            own.any(|a| route::is_broadcast_of(a, address))
+        };
+        address.is_broadcast() || self.links.iter().any(|(_, l)| of(&l.config))
+    }
+
+    pub(crate) fn add_link(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
+        let addresses = config.addresses.clone();
+        let id = self.links.add(endpoint, config);
+        self.epoch = self.epoch.wrapping_add(1);
+        for own in addresses {
+            self.announce(id, own.address);
+        }
+        id
+    }
+
+    pub(crate) fn add_address(&mut self, id: LinkId, address: LinkAddress) -> bool {
+        let Some(link) = self.links.get_mut(id) else {
+            return false;
+        };
+        link.config
+            .addresses
+            .retain(|a| a.address != address.address);
+        link.config.addresses.push(address);
+        self.epoch = self.epoch.wrapping_add(1);
+        self.announce(id, address.address);
+        true
+    }
+
+    pub(crate) fn add_route(&mut self, route: Route) {
+        self.routes.add(route);
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    pub(crate) fn remove_route(&mut self, network: Ipv4Addr, len: u8, link: LinkId) -> bool {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.routes.remove(network, len, link)
+    }
+
+    /// Nothing goes to `link` or waits for it any more.
+    pub(crate) fn forget_link(&mut self, link: LinkId) {
+        self.routes.forget(link);
+        self.neighbours.forget(link);
+        while let Some(frame) = self.held.pop(link, None) {
+            self.throw_away(&frame, DropReason::NeighbourFailed);
+        }
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// A router told that packets of `mtu` bytes fit on the way to `destination` (0: it did not
+    /// tell). The caller has checked that the message is about a packet of its own. Returns what is
+    /// used from now on: at least 552 bytes, never more than before, for ten minutes.
+    pub fn reduce_mtu(&mut self, destination: Ipv4Addr, mtu: u32, now: Instant) -> u32 {
+        let current = self.path(None, destination).map_or(65_535, |p| p.mtu);
+        let reduced = self.mtus.reduce(destination, mtu, current, now);
+        if reduced != current {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        reduced
+    }
+
+    /// Expired timers: neighbours asked again or given up, narrow paths forgotten.
+    pub(crate) fn poll(&mut self, now: Instant) {
+        if self.mtus.poll(now) {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        let mut asks = core::mem::take(&mut self.asks);
+        let mut failed = core::mem::take(&mut self.failed);
+        self.neighbours.poll(now, &mut asks, &mut failed);
+        for ask in asks.drain(..) {
+            self.ask(ask);
+        }
+        for (link, address) in failed.drain(..) {
+            while let Some(frame) = self.held.pop(link, Some(address)) {
+                self.throw_away(&frame, DropReason::NeighbourFailed);
+            }
+        }
+        self.asks = asks;
+        self.failed = failed;
+    }
+
+    /// Whether a neighbour answered or gave up since the last call.
+    pub(crate) fn take_neighbours_changed(&mut self) -> bool {
+        self.neighbours.take_changed()
+    }
+
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let timeouts = [self.neighbours.next_timeout(), self.mtus.next_timeout()];
+        timeouts.into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,88 @@
+//! What ICMP told of paths narrower than their first link (RFC 1191).
+
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use core::time::Duration;
+
+use gannet_base::Instant;
+
+/// No message makes a path narrower than this; Linux's `min_pmtu`.
+pub(super) const MTU_MIN: u32 = 552;
+/// How long a message is believed; Linux's `mtu_expires`.
+const EXPIRY: Duration = Duration::from_secs(600);
+/// Most destinations remembered.
+const ENTRIES_MAX: usize = 256;
+/// RFC 1191 section 7.1: likely sizes, for routers that do not tell theirs.
+const PLATEAUS: [u32; 8] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, MTU_MIN];
+
+#[derive(Clone, Copy, Debug)]
+struct Narrow {
+    destination: Ipv4Addr,
+    mtu: u32,
+    expires: Instant,
+}
+
+/// The narrow paths.
+#[derive(Debug, Default)]
+pub(super) struct PathMtus {
+    list: Vec<Narrow>,
+}
+
+impl PathMtus {
+    pub(super) const fn new() -> Self {
+        PathMtus { list: Vec::new() }
+    }
+
+    /// The MTU to use where the link has `link_mtu`.
+    #[inline]
+    pub(super) fn effective(&self, destination: Ipv4Addr, link_mtu: u32) -> u32 {
+        let known = self.list.iter().find(|n| n.destination == destination);
+        known.map_or(link_mtu, |n| n.mtu.min(link_mtu))
+    }
+
+    /// A router says that `mtu` fits (0: it does not tell); `current` is what is used now. Returns
+    /// what is to be used from now on: never more than `current`, never raised into being less
+    /// than 552 unless the link itself is narrower.
+    pub(super) fn reduce(
+        &mut self,
+        destination: Ipv4Addr,
+        mtu: u32,
+        current: u32,
+        now: Instant,
+    ) -> u32 {
+        let told = match mtu {
+            0 => PLATEAUS
+                .into_iter()
+                .find(|&p| p < current)
+                .unwrap_or(MTU_MIN),
+            told => told,
+        };
+        let mtu = told.max(MTU_MIN);
+        if mtu >= current {
+            return current;
+        }
+        self.list.retain(|n| n.destination != destination);
+        if self.list.len() >= ENTRIES_MAX {
+            self.list.remove(0);
+        }
+        let expires = now + EXPIRY;
+        self.list.push(Narrow {
+            destination,
+            mtu,
+            expires,
+        });
+        mtu
+    }
+
+    /// The oldest entry's end. The list is in order of expiry.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.list.first().map(|n| n.expires)
+    }
+
+    /// Forgets what is old; whether anything was.
+    pub(super) fn poll(&mut self, now: Instant) -> bool {
+        let old = self.list.iter().take_while(|n| n.expires <= now).count();
+        self.list.drain(..old);
+        old > 0
+    }
+}

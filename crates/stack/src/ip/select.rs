@@ -1,0 +1,176 @@
+//! The choice of a path, and of its link header.
+
+use core::net::Ipv4Addr;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Medium};
+use gannet_wire::{EtherType, MacAddr, ethernet};
+
+use super::layer::Ip;
+use super::path::{LinkHeader, NoRoute, Path};
+use super::route;
+use crate::link::{Link, LinkId};
+use crate::neighbour::Answer;
+
+/// Whether a path's link header is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// `path.header` is set: send.
+    Ready,
+    /// The neighbour was asked; [`crate::Stack`] tells when it answers.
+    Pending,
+    /// The neighbour does not answer: host unreachable.
+    Failed,
+}
+
+/// A link that leads to the destination.
+#[derive(Clone, Copy)]
+struct Candidate {
+    has_source: bool,
+    prefix_len: u8,
+    next_hop: Ipv4Addr,
+    link: LinkId,
+}
+
+impl<D: Driver> Ip<D> {
+    /// The way to `destination`, from `source` if that is given.
+    ///
+    /// The link is the one with the longest matching prefix, among those that have `source` as an
+    /// address of their own if there are any (a channel's peer counts as a prefix of 32 bits).
+    ///
+    /// # Errors
+    /// [`NoRoute`] when no link leads there (none ever leads to our own addresses, to multicast
+    /// groups, to 0.0.0.0 or 127.0.0.0/8), or `source` is not ours.
+    pub fn path(&self, source: Option<Ipv4Addr>, destination: Ipv4Addr) -> Result<Path, NoRoute> {
+        let nowhere = destination.is_unspecified()
+            || destination.is_multicast()
+            || destination.is_loopback()
+            || self.is_local(destination);
+        if nowhere || source.is_some_and(|s| !self.is_local(s)) {
+            return Err(NoRoute);
+        }
+        let best = self.best_link(source, destination).ok_or(NoRoute)?;
+        let link = self.links.get(best.link).ok_or(NoRoute)?;
+        let own = match source {
+            Some(source) => source,
+            None => own_address(link, best.next_hop).ok_or(NoRoute)?,
+        };
+        let capabilities = link.endpoint.capabilities();
+        let header = match capabilities.medium {
+            Medium::Ip => Some(LinkHeader::NONE),
+            Medium::Ethernet if is_broadcast_on(link, destination) => {
+                Some(header(capabilities.hardware_address, MacAddr::BROADCAST))
+            }
+            Medium::Ethernet => None,
+        };
+        Ok(Path {
+            link: best.link,
+            source: own,
+            destination,
+            next_hop: best.next_hop,
+            mtu: self.mtus.effective(destination, capabilities.mtu),
+            header,
+        })
+    }
+
+    fn best_link(&self, source: Option<Ipv4Addr>, destination: Ipv4Addr) -> Option<Candidate> {
+        let has = |link: &Link<D>| {
+            let mut own = link.config.addresses.iter();
+            source.is_none_or(|s| own.any(|a| a.address == s))
+        };
+        let connected = self.links.iter().filter(|(_, l)| !l.gone);
+        let connected = connected.filter_map(|(id, link)| {
+            Some(Candidate {
+                has_source: has(link),
+                prefix_len: connected_prefix(link, destination)?,
+                next_hop: destination,
+                link: id,
+            })
+        });
+        let routed = self.routes.to(destination).filter_map(|route| {
+            let link = self.links.get(route.link).filter(|l| !l.gone)?;
+            Some(Candidate {
+                has_source: has(link),
+                prefix_len: route.prefix_len,
+                next_hop: route.gateway.unwrap_or(destination),
+                link: route.link,
+            })
+        });
+        // A link that has the wanted source, then the longer prefix, then the first of equals: links in the order they were added, before routes.
+        connected.chain(routed).reduce(|best, other| {
+            let rank = |c: &Candidate| (c.has_source, c.prefix_len);
+            if rank(&other) > rank(&best) {
+                other
+            } else {
+                best
+            }
+        })
+    }
+
+    /// Finds the link header for `path`, asking the neighbour if need be.
+    pub fn resolve(&mut self, now: Instant, path: &mut Path) -> Resolution {
+        if path.header.is_some() {
+            return Resolution::Ready;
+        }
+        let Some(link) = self.links.get(path.link) else {
+            return Resolution::Failed;
+        };
+        let capabilities = link.endpoint.capabilities();
+        if capabilities.medium == Medium::Ip {
+            path.header = Some(LinkHeader::NONE);
+            return Resolution::Ready;
+        }
+        let source = capabilities.hardware_address;
+        let (answer, ask) = self.neighbours.lookup(now, path.link, path.next_hop);
+        if let Some(ask) = ask {
+            self.ask(ask);
+        }
+        match answer {
+            Answer::Ready(mac) => {
+                path.header = Some(header(source, mac));
+                Resolution::Ready
+            }
+            Answer::Pending => Resolution::Pending,
+            Answer::Failed => Resolution::Failed,
+        }
+    }
+}
+
+/// An Ethernet header in front of IPv4.
+pub(super) fn header(from: [u8; 6], to: MacAddr) -> LinkHeader {
+    let mut bytes = [0; ethernet::HEADER_LEN];
+    let header = ethernet::Header {
+        dst: to,
+        src: MacAddr(from),
+        ethertype: EtherType::IPV4,
+    };
+    let _ = header.emit(&mut bytes);
+    LinkHeader::ethernet(bytes)
+}
+
+/// The prefix by which `destination` is at the other end of `link`, without any route.
+fn connected_prefix<D>(link: &Link<D>, destination: Ipv4Addr) -> Option<u8> {
+    if let Some(peer) = link.config.peer {
+        return (peer == destination).then_some(32);
+    }
+    let own = link.config.addresses.iter();
+    let within = own.filter(|a| {
+        destination.is_broadcast() || route::contains(a.address, a.prefix_len, destination)
+    });
+    within.map(|a| a.prefix_len).max()
+}
+
+/// Whether `destination` means every host on `link`.
+pub(super) fn is_broadcast_on<D>(link: &Link<D>, destination: Ipv4Addr) -> bool {
+    let mut own = link.config.addresses.iter();
+    destination.is_broadcast() || own.any(|a| route::is_broadcast_of(a, destination))
+}
+
+/// Our address on `link` that is in one network with `next_hop`, else the first.
+fn own_address<D>(link: &Link<D>, next_hop: Ipv4Addr) -> Option<Ipv4Addr> {
+    let own = &link.config.addresses;
+    let near = own
+        .iter()
+        .find(|a| route::contains(a.address, a.prefix_len, next_hop));
+    near.or(own.first()).map(|a| a.address)
+}

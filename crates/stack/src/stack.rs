@@ -1,0 +1,302 @@
+//! A host's stack: links, ICMP, UDP and TCP put together. The order of a poll is the map of this
+//! crate.
+//!
+//! Not here: packets from the host to itself (no route leads to our own addresses), forwarding.
+
+mod tcp_calls;
+mod udp_calls;
+
+use core::net::Ipv4Addr;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Endpoint, Frame, LinkState};
+use gannet_wire::IpProtocol;
+use gannet_wire::icmpv4::Unreachable;
+
+use crate::config::Config;
+use crate::counters::{DropReason, Drops, Statistics};
+use crate::icmp::{Icmp, Report, ReportKind};
+use crate::ip::{Ip, Route};
+use crate::link::{LinkAddress, LinkConfig, LinkId};
+use crate::tcp::{IcmpError, IcmpErrorKind, Tcp};
+use crate::udp::{Delivery, Udp};
+
+/// TCP/IP and UDP/IP over any number of links of one kind of driver.
+///
+/// Nothing happens by itself: the owner calls [`Stack::poll`] when a link has news and when
+/// [`Stack::next_timeout`] has come, and [`Stack::flush`] after calls on sockets.
+pub struct Stack<D> {
+    config: Config,
+    ip: Ip<D>,
+    icmp: Icmp,
+    udp: Udp,
+    tcp: Tcp,
+    /// The link that is looked at first in the next poll.
+    first: usize,
+}
+
+impl<D: Driver> Stack<D> {
+    /// A stack without links.
+    pub fn new(config: Config) -> Self {
+        Stack {
+            ip: Ip::new(&config),
+            icmp: Icmp::new(&config),
+            udp: Udp::new(&config),
+            tcp: Tcp::new(&config),
+            config,
+            first: 0,
+        }
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// One round: takes back what was sent, takes in what arrived, runs what is due, hands over what
+    /// is to be sent. `now` is the one reading of the clock for all of it. Whether anything arrived
+    /// or came back.
+    pub fn poll(&mut self, now: Instant) -> bool {
+        let completed = self.reclaim();
+        let received = self.receive(now);
+        self.ip.poll(now);
+        if self.ip.take_neighbours_changed() {
+            self.tcp.neighbours_changed();
+        }
+        self.udp.poll(&mut self.ip);
+        self.tcp.poll(&mut self.ip, now);
+        let lost = self.notice_gone_links(received);
+        self.flush();
+        completed | received | lost
+    }
+
+    /// Blocks that the links are done with.
+    fn reclaim(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.ip.links.len() {
+            if let Some((_, link)) = self.ip.links.at_mut(index).filter(|(_, l)| !l.gone) {
+                any |= link.endpoint.reclaim() > 0;
+            }
+        }
+        any
+    }
+
+    /// Frames from every link, at most the budget from each, another link first each time.
+    fn receive(&mut self, now: Instant) -> bool {
+        let count = self.ip.links.len();
+        self.first = (self.first + 1).checked_rem(count).unwrap_or(0);
+        let mut any = false;
+        let mut frame = Frame::new();
+        for step in 0..count {
+            let index = (self.first + step) % count;
+            let mut budget = self.config.receive_budget;
+            while let Some((id, link)) = self.ip.links.at_mut(index)
+                && link.endpoint.receive(&mut frame, &mut budget)
+            {
+                any = true;
+                self.input(now, id, &mut frame);
+            }
+        }
+        any
+    }
+
+    /// One frame: IP first, then whom it is for.
+    #[inline]
+    fn input(&mut self, now: Instant, link: LinkId, frame: &mut Frame) {
+        let Some((packet, protocol)) = self.ip.arrives(now, link, frame) else {
+            return;
+        };
+        let ip = &mut self.ip;
+        match protocol {
+            IpProtocol::TCP => self.tcp.segment_arrives(ip, now, &packet, frame),
+            IpProtocol::UDP => {
+                if self.udp.arrives(ip, &packet, frame) == Delivery::NoSocket {
+                    self.icmp.unreachable(ip, now, &packet, Unreachable::PORT);
+                }
+            }
+            IpProtocol::ICMP => {
+                if let Some(report) = self.icmp.arrives(ip, now, &packet, frame) {
+                    self.icmp_error(now, &report);
+                }
+            }
+            _ => {
+                if let Some(endpoint) = ip.endpoint(link) {
+                    endpoint.release_frame(frame);
+                }
+                ip.count_drop(DropReason::IpProtocol);
+                let code = Unreachable::PROTOCOL;
+                self.icmp.unreachable(ip, now, &packet, code);
+            }
+        }
+    }
+
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+    //# A Destination Unreachable message that is received MUST be reported to the transport layer.
+    fn icmp_error(&mut self, now: Instant, report: &Report) {
+        if report.protocol == IpProtocol::UDP {
+            self.udp.icmp_error(&mut self.ip, now, report);
+            return;
+        }
+        let error = IcmpError {
+            kind: match report.kind {
+                ReportKind::FragmentationNeeded(mtu) => IcmpErrorKind::FragmentationNeeded(mtu),
+                ReportKind::Unreachable(code) => IcmpErrorKind::Unreachable(code),
+                ReportKind::Soft => IcmpErrorKind::Soft,
+            },
+            local: report.local,
+            remote: report.remote,
+            seq: report.seq,
+        };
+        self.tcp.icmp_error(&mut self.ip, now, &error);
+    }
+
+    /// Links whose other side is gone, once nothing more comes out of them: whoever used them is
+    /// told. They stay, so that what arrived can be read, until [`Stack::remove_link`].
+    fn notice_gone_links(&mut self, received: bool) -> bool {
+        let mut any = false;
+        for index in 0..self.ip.links.len() {
+            let Some((id, link)) = self.ip.links.at_mut(index) else {
+                break;
+            };
+            if link.gone || received || link.endpoint.state() != LinkState::Gone {
+                continue;
+            }
+            link.gone = true;
+            any = true;
+            self.tcp.link_gone(&mut self.ip, id);
+            self.udp.link_lost(&mut self.ip, id);
+            self.ip.forget_link(id);
+            if let Some(endpoint) = self.ip.endpoint(id) {
+                endpoint.pool.complete_all();
+            }
+        }
+        any
+    }
+
+    /// Hands over everything that was sent.
+    pub fn flush(&mut self) {
+        for index in 0..self.ip.links.len() {
+            if let Some((_, link)) = self.ip.links.at_mut(index) {
+                link.endpoint.flush();
+            }
+        }
+    }
+
+    /// When [`Stack::poll`] must be called at the latest, whatever the links say; `None`: nothing is
+    /// waited for.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let timeouts = [self.ip.next_timeout(), self.tcp.next_timeout()];
+        timeouts.into_iter().flatten().min()
+    }
+
+    /// Asks every link to wake its owner. `false`: one of them has work, none will wake; poll again.
+    /// After `true`, and sleeping, call [`Stack::disarm`].
+    pub fn arm(&mut self) -> bool {
+        for index in 0..self.ip.links.len() {
+            let Some((_, link)) = self.ip.links.at_mut(index) else {
+                break;
+            };
+            // A link known to be gone would forever say that it has something to tell.
+            if !link.gone && !link.endpoint.driver.arm() {
+                for earlier in 0..index {
+                    if let Some((_, link)) = self.ip.links.at_mut(earlier) {
+                        link.endpoint.driver.disarm();
+                    }
+                }
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Awake again.
+    pub fn disarm(&mut self) {
+        for index in 0..self.ip.links.len() {
+            if let Some((_, link)) = self.ip.links.at_mut(index) {
+                link.endpoint.driver.disarm();
+            }
+        }
+    }
+
+    /// Adds a link; on an Ethernet its addresses are announced.
+    pub fn add_link(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
+        self.ip.add_link(endpoint, config)
+    }
+
+    /// Removes a link and gives its endpoint back, with nothing under way. Connections that used it
+    /// fail; datagrams that came by it and were not read are lost.
+    pub fn remove_link(&mut self, _now: Instant, id: LinkId) -> Option<Endpoint<D>> {
+        self.ip.links.get(id)?;
+        self.tcp.link_gone(&mut self.ip, id);
+        self.udp.link_lost(&mut self.ip, id);
+        self.udp.link_removed(&mut self.ip, id);
+        self.ip.forget_link(id);
+        let mut link = self.ip.links.remove(id)?;
+        link.endpoint.pool.close(&mut link.small);
+        let mut endpoint = link.endpoint;
+        endpoint.pool.complete_all();
+        Some(endpoint)
+    }
+
+    /// A link.
+    pub fn link(&self, id: LinkId) -> Option<&Endpoint<D>> {
+        self.ip.links.get(id).map(|l| &l.endpoint)
+    }
+
+    /// A link.
+    pub fn link_mut(&mut self, id: LinkId) -> Option<&mut Endpoint<D>> {
+        self.ip.endpoint(id)
+    }
+
+    /// What a link was given: addresses and peer.
+    pub fn link_config(&self, id: LinkId) -> Option<&LinkConfig> {
+        self.ip.links.get(id).map(|l| &l.config)
+    }
+
+    /// Every link, in the order they were added.
+    pub fn link_ids(&self) -> impl Iterator<Item = LinkId> {
+        self.ip.links.iter().map(|(id, _)| id)
+    }
+
+    /// Gives a link one more address, or an address another prefix length; `false` without the link.
+    pub fn add_address(&mut self, link: LinkId, address: LinkAddress) -> bool {
+        self.ip.add_address(link, address)
+    }
+
+    /// Leads packets to a network through `link`, to `gateway` or, if that is `None`, directly. The
+    /// longest prefix decides; networks of the links' own addresses need no route.
+    pub fn add_route(
+        &mut self,
+        network: Ipv4Addr,
+        prefix_len: u8,
+        gateway: Option<Ipv4Addr>,
+        link: LinkId,
+    ) {
+        self.ip.add_route(Route {
+            network,
+            prefix_len: prefix_len.min(32),
+            gateway,
+            link,
+        });
+    }
+
+    /// Takes a route back; whether there was one.
+    pub fn remove_route(&mut self, network: Ipv4Addr, prefix_len: u8, link: LinkId) -> bool {
+        self.ip.remove_route(network, prefix_len.min(32), link)
+    }
+
+    /// Whether `address` is one of ours.
+    pub fn is_local(&self, address: Ipv4Addr) -> bool {
+        self.ip.is_local(address)
+    }
+
+    /// Packets thrown away, by reason.
+    pub fn drops(&self) -> &Drops {
+        &self.ip.drops
+    }
+
+    /// Packets and bytes by protocol.
+    pub fn statistics(&self) -> &Statistics {
+        &self.ip.statistics
+    }
+}

@@ -1,0 +1,208 @@
+//! The calls on TCP sockets: see [`crate::tcp::Tcp`], which does the work.
+
+use core::net::SocketAddrV4;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, OwnedBlock};
+
+use super::Stack;
+use crate::tcp::{
+    ConnectError, ListenError, ListenerId, ReceivedBlock, RecvError, SendError, Shutdown,
+    TcpCounters, TcpError, TcpId, TcpInfo, TcpOption, TcpReady, TcpStatus,
+};
+
+impl<D: Driver> Stack<D> {
+    /// Listens on `local` (address 0.0.0.0: every address of ours; port 0: any free one). At most
+    /// `backlog` connections wait to be accepted.
+    ///
+    /// # Errors
+    /// See [`ListenError`].
+    pub fn tcp_listen(
+        &mut self,
+        local: SocketAddrV4,
+        backlog: usize,
+    ) -> Result<ListenerId, ListenError> {
+        self.tcp.listen(&mut self.ip, local, backlog)
+    }
+
+    /// The address a listener has.
+    pub fn tcp_listener_address(&self, listener: ListenerId) -> Option<SocketAddrV4> {
+        self.tcp.listener_address(listener)
+    }
+
+    /// The next connection that was established, if one waits.
+    pub fn tcp_accept(&mut self, listener: ListenerId) -> Option<TcpId> {
+        self.tcp.accept(listener)
+    }
+
+    /// Whether [`Stack::tcp_accept`] would give one.
+    pub fn tcp_can_accept(&self, listener: ListenerId) -> bool {
+        self.tcp.can_accept(listener)
+    }
+
+    /// Stops listening; connections that wait to be accepted are reset.
+    pub fn tcp_close_listener(&mut self, now: Instant, listener: ListenerId) {
+        self.tcp.close_listener(&mut self.ip, now, listener)
+    }
+
+    /// Starts a connection; the id is valid at once, see [`TcpStatus::state`] for progress.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn tcp_connect(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddrV4>,
+        remote: SocketAddrV4,
+    ) -> Result<TcpId, ConnectError> {
+        self.tcp.connect(&mut self.ip, now, local, remote)
+    }
+
+    /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only when
+    /// `data` is empty).
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub fn tcp_send(&mut self, now: Instant, id: TcpId, data: &[u8]) -> Result<usize, SendError> {
+        self.tcp.send(&mut self.ip, now, id, data)
+    }
+
+    /// As [`Stack::tcp_send`] for urgent data: the last byte taken is the last urgent one (RFC 6093 says:
+    /// do not use it in anything new).
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub fn tcp_send_urgent(
+        &mut self,
+        now: Instant,
+        id: TcpId,
+        data: &[u8],
+    ) -> Result<usize, SendError> {
+        self.tcp.send_urgent(&mut self.ip, now, id, data)
+    }
+
+    /// A block of the connection's link to be filled in place.
+    ///
+    /// # Errors
+    /// [`SendError::WouldBlock`] when none is free.
+    pub fn tcp_take_block(&mut self, id: TcpId) -> Result<OwnedBlock, SendError> {
+        self.tcp.take_block(&mut self.ip, id)
+    }
+
+    /// Queues the first `len` bytes of a filled block, without copying them.
+    ///
+    /// # Errors
+    /// See [`SendError`]; the block comes back with it unless it was bad.
+    pub fn tcp_send_block(
+        &mut self,
+        now: Instant,
+        id: TcpId,
+        block: OwnedBlock,
+        len: usize,
+    ) -> Result<(), (SendError, Option<OwnedBlock>)> {
+        self.tcp.send_block(&mut self.ip, now, id, block, len)
+    }
+
+    /// Copies received bytes into `out` and removes them; how many, 0 for the end of the stream.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn tcp_recv(
+        &mut self,
+        now: Instant,
+        id: TcpId,
+        out: &mut [u8],
+    ) -> Result<usize, RecvError> {
+        self.tcp.recv(&mut self.ip, now, id, out)
+    }
+
+    /// As [`Stack::tcp_recv`], but leaves the bytes where they are.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn tcp_peek(&mut self, id: TcpId, out: &mut [u8]) -> Result<usize, RecvError> {
+        self.tcp.peek(&mut self.ip, id, out)
+    }
+
+    /// Takes the next received bytes without copying them: at most one block's worth. `None` at the
+    /// end of the stream. The holder gives it back with [`Stack::tcp_release_block`].
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn tcp_recv_block(
+        &mut self,
+        now: Instant,
+        id: TcpId,
+    ) -> Result<Option<ReceivedBlock>, RecvError> {
+        self.tcp.recv_block(&mut self.ip, now, id)
+    }
+
+    /// Gives received bytes back. Also right after the connection, or its link, is gone.
+    pub fn tcp_release_block(&mut self, block: ReceivedBlock) {
+        self.tcp.release_block(&mut self.ip, block)
+    }
+
+    /// Closes one or both directions.
+    ///
+    /// # Errors
+    /// [`SendError::NotConnected`] or [`SendError::Failed`].
+    pub fn tcp_shutdown(
+        &mut self,
+        now: Instant,
+        id: TcpId,
+        how: Shutdown,
+    ) -> Result<(), SendError> {
+        self.tcp.shutdown(&mut self.ip, now, id, how)
+    }
+
+    /// The application lets go: queued data and a FIN are still delivered; unread data, or
+    /// `Linger(Some(0))`, resets. The id names nothing afterwards.
+    pub fn tcp_close(&mut self, now: Instant, id: TcpId) {
+        self.tcp.close(&mut self.ip, now, id)
+    }
+
+    /// Resets the connection at once.
+    pub fn tcp_abort(&mut self, now: Instant, id: TcpId) {
+        self.tcp.abort(&mut self.ip, now, id)
+    }
+
+    /// What can be done with a connection right now; `None` when the id names none.
+    pub fn tcp_status(&self, id: TcpId) -> Option<TcpStatus> {
+        self.tcp.status(id)
+    }
+
+    /// What a connection knows about itself; `None` when the id names none.
+    pub fn tcp_info(&self, id: TcpId) -> Option<TcpInfo> {
+        self.tcp.info(id)
+    }
+
+    /// Our end and the peer's end; `None` when the id names none.
+    pub fn tcp_addresses(&self, id: TcpId) -> Option<(SocketAddrV4, SocketAddrV4)> {
+        self.tcp.addresses(id)
+    }
+
+    /// Sets one option; `false` when the id names no connection.
+    pub fn tcp_set_option(&mut self, id: TcpId, option: TcpOption) -> bool {
+        self.tcp.set_option(id, option)
+    }
+
+    /// Sockets whose readiness may have changed since the last call, each once.
+    pub fn tcp_take_ready(&mut self) -> Option<TcpReady> {
+        self.tcp.take_ready()
+    }
+
+    /// Number of connections in any state.
+    pub fn tcp_connections(&self) -> usize {
+        self.tcp.connections()
+    }
+
+    /// Takes the error that the next call would report.
+    pub fn tcp_take_error(&mut self, id: TcpId) -> Option<TcpError> {
+        self.tcp.take_error(id)
+    }
+
+    /// What TCP counted.
+    pub fn tcp_counters(&self) -> &TcpCounters {
+        self.tcp.counters()
+    }
+}

@@ -1,0 +1,36 @@
+//! UDP (RFC 768): datagrams, made to travel in numbers.
+//!
+//! On a link that carries super-datagrams (a channel, an interface with segmentation offload) many
+//! datagrams of one size leave as one frame with one header, and stay one queue entry at the
+//! receiver until they are read. A sender that is ahead of its receiver is told to wait rather than
+//! losing datagrams: what a socket has sent counts against its send buffer until the link (on a
+//! channel: the peer's application, by reading) gives the bytes back.
+//!
+//! Not here: fragmentation (a datagram must fit the path's MTU), multicast, several sockets on one
+//! address, datagrams between two sockets of one host.
+//!
+//! | file | job |
+//! |---|---|
+//! | `api.rs` | [`Udp`]: sockets made, connected, asked, closed |
+//! | `socket.rs` | ids, status, options, errors; the socket itself |
+//! | `ports.rs` | which socket a datagram is for |
+//! | `blocks.rs` | a socket's blocks under way: copy in, count, take back |
+//! | `send.rs` | datagrams leave |
+//! | `input.rs` | datagrams and ICMP errors arrive |
+//! | `queue.rs` | datagrams that wait to be read |
+//! | `read.rs` | datagrams are read |
+
+mod api;
+mod blocks;
+mod input;
+mod ports;
+mod queue;
+mod read;
+mod send;
+mod socket;
+
+pub use api::Udp;
+pub use queue::Datagram;
+pub use socket::{BindError, UdpError, UdpId, UdpOption, UdpStatus};
+
+pub(crate) use input::Delivery;

@@ -1,0 +1,83 @@
+//! Which socket a datagram is for: a table of two levels indexed by port, one list per port. No
+//! hashing, so nothing to flood; a list is as long as we have addresses.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use super::socket::Socket;
+
+/// No socket.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// First socket of every port.
+pub(super) struct Ports {
+    pages: Vec<Option<Box<[u32; 256]>>>,
+}
+
+impl Ports {
+    pub(super) fn new() -> Self {
+        let mut pages = Vec::new();
+        pages.resize_with(256, || None);
+        Ports { pages }
+    }
+
+    #[inline]
+    pub(super) fn first(&self, port: u16) -> u32 {
+        let [page, place] = port.to_be_bytes();
+        let page = self.pages.get(usize::from(page)).and_then(Option::as_ref);
+        page.and_then(|p| p.get(usize::from(place)))
+            .copied()
+            .unwrap_or(NONE)
+    }
+
+    pub(super) fn set_first(&mut self, port: u16, socket: u32) {
+        let [page, place] = port.to_be_bytes();
+        if let Some(page) = self.pages.get_mut(usize::from(page)) {
+            let page = page.get_or_insert_with(|| Box::new([NONE; 256]));
+            if let Some(first) = page.get_mut(usize::from(place)) {
+                *first = socket;
+            }
+        }
+    }
+
+    /// The socket bound to exactly `local`.
+    pub(super) fn bound(&self, sockets: &[Option<Socket>], local: SocketAddrV4) -> Option<u32> {
+        self.on_port(sockets, local.port())
+            .find(|(_, s)| s.local == local)
+            .map(|(index, _)| index)
+    }
+
+    /// The socket that a datagram is for: one bound to the address itself before one bound to every
+    /// address. A connected one takes only what its peer sent, to the address it talks from.
+    #[inline]
+    pub(super) fn receiver(
+        &self,
+        sockets: &[Option<Socket>],
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+    ) -> Option<u32> {
+        let takes = |s: &Socket| {
+            let address = s.local.ip().is_unspecified() || s.local.ip() == local.ip();
+            let source = s.source.is_none_or(|a| a == *local.ip());
+            address && source && s.remote.is_none_or(|r| r == remote)
+        };
+        let rank = |s: &Socket| (s.local.ip() != &Ipv4Addr::UNSPECIFIED, s.remote.is_some());
+        self.on_port(sockets, local.port())
+            .filter(|(_, s)| takes(s))
+            .max_by_key(|(_, s)| rank(s))
+            .map(|(index, _)| index)
+    }
+
+    fn on_port<'s>(
+        &self,
+        sockets: &'s [Option<Socket>],
+        port: u16,
+    ) -> impl Iterator<Item = (u32, &'s Socket)> + use<'s> {
+        let get = |index: u32| {
+            let socket = sockets.get(index as usize)?.as_ref()?;
+            Some((index, socket))
+        };
+        core::iter::successors(get(self.first(port)), move |(_, s)| get(s.next))
+    }
+}

@@ -1,0 +1,125 @@
+//! Ids, status, options, errors; the socket itself.
+
+use core::net::SocketAddrV4;
+
+use super::blocks::SendBlocks;
+use super::queue::ReceiveQueue;
+use crate::config::UdpConfig;
+use crate::ip::Path;
+
+/// A UDP socket. Carries a generation, so that an id outliving its socket names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UdpId {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
+/// Why a socket could not be bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BindError {
+    /// Another socket has this address and port, or no ephemeral port is free.
+    AddressInUse,
+    /// The address is not one of ours.
+    AddressNotAvailable,
+    /// As many sockets as ids exist already.
+    TooManySockets,
+}
+
+/// Why a datagram could not be sent or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpError {
+    /// Sending: the send buffer or the link is full. Reading: nothing has arrived.
+    WouldBlock,
+    /// No link leads to the destination.
+    NoRoute,
+    /// Longer than the path's MTU allows, or than one frame of the link holds.
+    TooLarge,
+    /// No destination was given and the socket is not connected.
+    NotConnected,
+    /// The destination is no host: 0.0.0.0, multicast, or port 0.
+    InvalidDestination,
+    /// A broadcast without [`UdpOption::Broadcast`].
+    NotPermitted,
+    /// The neighbour does not answer, or an ICMP error said so. Reported once.
+    HostUnreachable,
+    /// An ICMP error: nobody listens at the peer's port. Reported once.
+    Refused,
+    /// The link is gone: the process at its other end died, or the interface was removed.
+    LinkGone,
+    /// The id names no socket.
+    Closed,
+}
+
+/// What can be done with a socket right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpStatus {
+    /// Reading gives a datagram or an error at once.
+    pub readable: bool,
+    /// Sending is not known to be impossible.
+    pub writable: bool,
+    /// The error that the next call will report.
+    pub error: Option<UdpError>,
+    /// Bytes that wait to be read.
+    pub unread: u64,
+}
+
+/// A setting of one socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpOption {
+    /// Bytes of datagrams waiting to be read.
+    ReceiveBuffer(u32),
+    /// Bytes sent and not yet taken by the link.
+    SendBuffer(u32),
+    /// Whether broadcasts may be sent.
+    Broadcast(bool),
+}
+
+/// A destination with the path to it, and the epoch in which it was looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Cached {
+    pub(super) path: Path,
+    pub(super) epoch: u32,
+}
+
+/// One socket.
+pub(super) struct Socket {
+    pub(super) generation: u32,
+    /// As bound; the address may be 0.0.0.0.
+    pub(super) local: SocketAddrV4,
+    /// The one peer of a connected socket, and our address towards it.
+    pub(super) remote: Option<SocketAddrV4>,
+    pub(super) source: Option<core::net::Ipv4Addr>,
+    /// Next socket on the same port.
+    pub(super) next: u32,
+    pub(super) queue: ReceiveQueue,
+    pub(super) blocks: SendBlocks,
+    pub(super) cached: Option<Cached>,
+    pub(super) error: Option<UdpError>,
+    pub(super) broadcast: bool,
+    /// A send was refused since the socket was last reported writable.
+    pub(super) blocked: bool,
+    /// Waits in the list of changed sockets.
+    pub(super) listed: bool,
+    /// Has blocks under way and waits in the list of those.
+    pub(super) busy: bool,
+}
+
+impl Socket {
+    pub(super) fn new(generation: u32, local: SocketAddrV4, config: &UdpConfig) -> Self {
+        Socket {
+            generation,
+            local,
+            remote: None,
+            source: None,
+            next: super::ports::NONE,
+            queue: ReceiveQueue::new(config.receive_buffer),
+            blocks: SendBlocks::new(config.send_buffer),
+            cached: None,
+            error: None,
+            broadcast: false,
+            blocked: false,
+            listed: false,
+            busy: false,
+        }
+    }
+}
