@@ -13,6 +13,7 @@
 //! | `icmp/` | echo, errors both ways |
 //! | `udp/` | UDP |
 //! | `tcp/` | TCP |
+//! | `testing.rs` | two hosts in virtual time, for tests |
 //! | `hash.rs` | keyed hashing of flows: tables, sequence numbers, ports |
 //! | `timer.rs` | the timing wheel that holds every timer of a host |
 #![no_std]
@@ -30,6 +31,8 @@ pub mod link;
 pub mod neighbour;
 pub mod stack;
 pub mod tcp;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod timer;
 pub mod udp;
 
