@@ -365,9 +365,11 @@ fn without_memory_small_frames_still_pass() {
     while right.driver.drops().get(DropReason::NoMemory) == 0 {
         assert!(send(&mut left, &head, &large, Extra::default()));
         let mut frame = Frame::new();
-        if right.receive(&mut frame, &mut 1) {
-            held.push(frame);
-        }
+        wait("the frame or its drop", || {
+            let came = right.receive(&mut frame, &mut 1);
+            (came || right.driver.drops().total() > 0).then_some(())
+        });
+        held.push(frame);
         assert!(held.len() < 2000, "memory never ends");
     }
     assert!(
@@ -409,9 +411,9 @@ fn a_burst_goes_out_in_order() {
         }
         left.flush();
         assert_eq!(left.driver.room(), 64);
-    }
-    for number in 0..sent {
-        assert_eq!(expect(&mut right, LOCAL).bytes[14..], number.to_be_bytes());
+        for number in sent - round..sent {
+            assert_eq!(expect(&mut right, LOCAL).bytes[14..], number.to_be_bytes());
+        }
     }
     assert!(right.driver.arm(), "nothing more to come");
 }

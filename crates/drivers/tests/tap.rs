@@ -28,6 +28,9 @@ fn open(namespace: &Namespace, kind: Kind, mtu: u32) -> Tap {
         assert_eq!(interface.name(), "gannet0");
         interface.set_address(KERNEL.into(), 24).unwrap();
         interface.up().unwrap();
+        wait("the carrier", || {
+            interface.is_running().unwrap().then_some(())
+        });
         if kind == Kind::Tap {
             let ours = tap.capabilities().hardware_address;
             let text = ours.map(|b| format!("{b:02x}")).join(":");

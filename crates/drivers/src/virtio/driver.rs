@@ -1,8 +1,8 @@
 //! The driver over any descriptor that carries frames with a virtio-net header.
 
 use super::header::{self, HEADER};
-use super::stock::{ARMED_MAX, Stock};
-use super::sys::{self, Arrival, BATCH, Call, Outgoing, PrivateMemory};
+use super::stock::Stock;
+use super::sys::{self, BATCH, Call, Inbound, Outgoing, PrivateMemory, Target};
 use gannet_base::{Counters, reasons};
 use gannet_link::driver::Received;
 use gannet_link::frame::{Bounds, FRAME_MAX};
@@ -59,11 +59,13 @@ pub struct SegmentSize {
 }
 
 impl Default for SegmentSize {
-    /// 4,096 blocks of 16 KiB: 64 MiB, enough for a window of 16 MiB each way and its surroundings.
+    /// 1,024 blocks of 64 KiB: 64 MiB, enough for a window of 16 MiB each way and its surroundings. A
+    /// super-segment then has one range or two, so that all of its headers have room inline; small
+    /// frames share a block whatever its size.
     fn default() -> Self {
         SegmentSize {
-            block_bytes: 16 << 10,
-            blocks: 4096,
+            block_bytes: 64 << 10,
+            blocks: 1024,
         }
     }
 }
@@ -77,6 +79,17 @@ const EAGER: usize = 64 << 10;
 const CONGESTED_MAX: u32 = 64;
 /// Batches between two looks at the interface while nothing points to a change.
 const LOOK_EVERY: u32 = 1024;
+/// Bytes, offload header included, up to which a frame is small.
+const SMALL: usize = 2048;
+/// Frames asked for at least: with two, a batch of one says that there is no other.
+const APPETITE_MIN: usize = 2;
+const NO_TARGET: Target = Target::of(Range::EMPTY);
+
+/// Lanes for a segment of `bytes`: at most a sixteenth of it is armed.
+fn lanes(bytes: usize) -> usize {
+    (bytes / 16 / (2 * FRAME_MAX as usize)).clamp(1, BATCH)
+}
+
 /// Frames dropped in one call of `receive` before the caller gets a turn.
 const DROPS_MAX: usize = 16;
 
@@ -86,7 +99,18 @@ pub struct VirtioDriver<P> {
     port: P,
     capabilities: Capabilities,
     bounds: Bounds,
-    stock: Stock,
+    /// One stretch of armed blocks for each frame of a batch.
+    lanes: Vec<Stock>,
+    inbound: [Inbound; BATCH],
+    /// Frames of `inbound` that came in, and how many of them were handed over.
+    fetched: usize,
+    handed: usize,
+    /// How many frames to ask for next.
+    appetite: usize,
+    /// The last batch was short: nothing more was there.
+    drained: bool,
+    /// The last batch went into the block of last resort.
+    starved: bool,
     /// Where frames go when there is nowhere else: acknowledgements must get through for memory to
     /// become free.
     last_resort: BlockId,
@@ -134,7 +158,15 @@ impl<P: Port> VirtioDriver<P> {
                 segment_bytes: bytes as u32,
                 block_bytes,
             },
-            stock: Stock::new(block_bytes, FRAME_MAX),
+            lanes: (0..lanes(bytes))
+                .map(|_| Stock::new(block_bytes, FRAME_MAX))
+                .collect(),
+            inbound: [Inbound::NONE; BATCH],
+            fetched: 0,
+            handed: 0,
+            appetite: APPETITE_MIN,
+            drained: false,
+            starved: false,
             last_resort: last_resort.ok_or_else(|| invalid("no blocks"))?,
             outgoing: VecDeque::with_capacity(QUEUE),
             queued_bytes: 0,
@@ -232,42 +264,97 @@ impl<P: Port> VirtioDriver<P> {
         }
     }
 
-    /// Receives one frame into `frame`; the reason when one was dropped.
+    /// Hands over one frame; the reason when one was dropped.
     #[inline]
     fn receive_one(&mut self, pool: &mut Pool, frame: &mut Frame) -> Result<Received, DropReason> {
-        let mut ranges = [Range::EMPTY; ARMED_MAX];
-        let mut count = self.stock.arm(pool, &mut ranges);
-        let complete = self.stock.is_full(count);
-        let starved = count == 0;
-        if starved {
-            ranges[0] = pool.range(self.last_resort, 0, pool.block_bytes());
-            count = 1;
+        if self.handed == self.fetched {
+            if std::mem::take(&mut self.drained) {
+                return Ok(Received::Empty);
+            }
+            (self.handed, self.fetched) = (0, 0);
+            match self.fetch(pool) {
+                Ok(0) => return Ok(Received::Empty),
+                Ok(n) => self.fetched = n,
+                Err(error) => return self.nothing_came(error),
+            }
         }
-        let ranges = ranges.get(..count).unwrap_or(&[]);
-        let mut head = [0; HEADER];
-        let arrival = sys::receive(self.port.as_fd(), P::CALL, &mut head, pool, ranges);
-        let Arrival { len, truncated } = match arrival {
-            Ok(arrival) => arrival,
-            Err(error) => return self.nothing_came(error),
+        let index = self.handed;
+        self.handed += 1;
+        self.hand_over(pool, index, frame)
+    }
+
+    /// Receives a batch; how many frames.
+    fn fetch(&mut self, pool: &mut Pool) -> Result<usize, Errno> {
+        let wanted = match P::CALL {
+            Call::Socket => self.appetite,
+            Call::Device => 1,
         };
-        let len = len.checked_sub(HEADER).ok_or(DropReason::BadHeader)?;
-        let room: usize = ranges.iter().map(|r| r.len as usize).sum();
-        let cut = truncated || (!complete && len >= room);
-        match (cut, complete) {
-            (true, false) => return Err(DropReason::NoMemory),
-            (true, true) => return Err(DropReason::Truncated),
-            (false, _) if len > FRAME_MAX as usize => return Err(DropReason::Truncated),
-            (false, _) if len == 0 => return Err(DropReason::BadHeader),
-            (false, _) if starved && len > INLINE_MAX => return Err(DropReason::NoMemory),
-            (false, _) => {}
+        let mut targets = [NO_TARGET; BATCH];
+        let mut count = 0;
+        let mut room = None; // in the first lane, when memory is short
+        for (lane, target) in self.lanes.iter_mut().take(wanted).zip(&mut targets) {
+            *target = lane.arm(pool);
+            if !lane.is_full(target) {
+                room = (count == 0 && target.count > 0).then(|| target.bytes());
+                break;
+            }
+            count += 1;
         }
-        let VirtioDriver { bounds, stock, .. } = self;
-        let received = frame.load(bounds, |slot| {
+        self.starved = count == 0 && targets[0].count == 0;
+        if self.starved {
+            targets[0] = Target::of(pool.range(self.last_resort, 0, pool.block_bytes()));
+        }
+        let targets = targets.get(..count.max(1)).unwrap_or(&[]);
+        let n = sys::receive(self.port.as_fd(), P::CALL, pool, targets, &mut self.inbound)?;
+        if let (Some(room), Some(first)) = (room, self.inbound.first_mut()) {
+            // A device does not say that there was more; and what was cut here is for want of memory.
+            first.truncated |= first.len >= HEADER + room;
+            self.starved |= first.truncated;
+        }
+        self.drained = P::CALL == Call::Socket && n < targets.len();
+        let small = self
+            .inbound
+            .iter()
+            .take(n)
+            .all(|inbound| inbound.len <= SMALL);
+        self.appetite = match small {
+            true if n == targets.len() => (self.appetite * 2).min(self.lanes.len().max(1)),
+            true => self.appetite,
+            false => APPETITE_MIN,
+        };
+        Ok(n)
+    }
+
+    /// Makes a frame of what came into lane `index`.
+    #[inline]
+    fn hand_over(
+        &mut self,
+        pool: &mut Pool,
+        index: usize,
+        frame: &mut Frame,
+    ) -> Result<Received, DropReason> {
+        let (Some(inbound), Some(lane)) = (self.inbound.get(index), self.lanes.get_mut(index))
+        else {
+            return Err(DropReason::BadHeader);
+        };
+        let len = inbound.len.saturating_sub(HEADER);
+        match (self.starved, inbound.truncated) {
+            (true, cut) if cut || len > INLINE_MAX => return Err(DropReason::NoMemory),
+            (false, true) => return Err(DropReason::Truncated),
+            _ if len > FRAME_MAX as usize => return Err(DropReason::Truncated),
+            _ if len == 0 => return Err(DropReason::BadHeader),
+            _ => {}
+        }
+        let target = match self.starved {
+            true => Target::of(pool.range(self.last_resort, 0, pool.block_bytes())),
+            false => lane.arm(pool),
+        };
+        let received = frame.load(&self.bounds, |slot| {
             slot.clear();
-            if !stock.take(pool, ranges, len, slot) {
+            if !lane.take(pool, &target, len, slot) {
                 return false;
             }
-            let sound = header::incoming(slot, &head, len).is_some();
+            let sound = header::incoming(slot, &inbound.header, len).is_some();
             if !sound {
                 release(pool, slot);
             }
@@ -348,8 +435,10 @@ impl<P: Port> Driver for VirtioDriver<P> {
         QUEUE - self.outgoing.len().min(QUEUE)
     }
 
-    /// One `recvmsg` per frame: the frames of a `recvmmsg` would each need the blocks of a full
-    /// super-segment, and the copy goes faster into a few blocks that are still in the cache.
+    /// Frames come in batches by `recvmmsg`: for small frames 210 ns each instead of 350 (measured
+    /// over a virtual Ethernet), and a short batch tells that nothing more is there. Super-segments,
+    /// where the copy is all that counts (4,000 ns either way), come in twos, so that they are still
+    /// in the cache when they are looked at.
     fn receive(&mut self, pool: &mut Pool, frame: &mut Frame) -> Received {
         for _ in 0..DROPS_MAX {
             match self.receive_one(pool, frame) {

@@ -12,6 +12,7 @@
 //! blocks it fills with it. Blocks that nothing came into stay armed: nothing is allocated per
 //! packet, and a full-sized frame costs the blocks it needs, a small one its own bytes.
 
+use super::sys::Target;
 use gannet_link::slot::{INLINE_MAX, flags};
 use gannet_link::{BlockId, Pool, Range, Slot};
 
@@ -51,10 +52,11 @@ impl Stock {
         }
     }
 
-    /// Arms what is missing and lists where the next frame goes: how many entries of `ranges`,
-    /// fewer than a large frame needs when memory is short.
+    /// Arms what is missing and lists where the next frame goes. Unless a frame is taken in between,
+    /// the next list begins with the same ranges.
     #[inline]
-    pub(crate) fn arm(&mut self, pool: &mut Pool, ranges: &mut [Range; ARMED_MAX]) -> usize {
+    pub(crate) fn arm(&mut self, pool: &mut Pool) -> Target {
+        let mut ranges = [Range::EMPTY; ARMED_MAX];
         let mut count = 0;
         let mut at = self.used;
         let armed = self.blocks.iter_mut().take(self.wanted);
@@ -67,24 +69,25 @@ impl Stock {
             at = 0;
             count += 1;
         }
-        count
+        Target { ranges, count }
     }
 
-    /// Whether the largest frame fits into `count` armed blocks.
-    pub(crate) fn is_full(&self, count: usize) -> bool {
-        count >= self.wanted
+    /// Whether `target` has room for the largest frame.
+    pub(crate) fn is_full(&self, target: &Target) -> bool {
+        target.count >= self.wanted
     }
 
     /// Takes a frame of `len` bytes out of the armed blocks, as [`Stock::arm`] listed them in
-    /// `ranges`, and describes it in the empty `slot`; `false` when there were not that many bytes.
+    /// `target`, and describes it in the empty `slot`; `false` when there were not that many bytes.
     #[inline]
     pub(crate) fn take(
         &mut self,
         pool: &mut Pool,
-        ranges: &[Range],
+        target: &Target,
         len: usize,
         slot: &mut Slot,
     ) -> bool {
+        let ranges = target.ranges.get(..target.count).unwrap_or(&[]);
         let spans = spans(ranges, len);
         let Some(spans) = spans else { return false };
         let inline = len.min(INLINE_MAX).min(SLOT_ROOM - 8 * spans);

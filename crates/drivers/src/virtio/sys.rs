@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::header::HEADER;
+use super::stock::ARMED_MAX;
 use gannet_link::slot::RANGES_MAX;
 use gannet_link::{Memory, Pool, Range, Slot, Space};
 use rustix::io::Errno;
@@ -23,11 +24,43 @@ pub enum Call {
 
 /// One frame that came in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct Inbound {
+    /// Its offload header.
+    pub(crate) header: [u8; HEADER],
     /// Bytes stored, header included.
     pub(crate) len: usize,
     /// There were more, which are lost.
     pub(crate) truncated: bool,
+}
+
+impl Inbound {
+    pub(crate) const NONE: Inbound = Inbound {
+        header: [0; HEADER],
+        len: 0,
+        truncated: false,
+    };
+}
+
+/// Where one frame goes: ranges of the segment, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) ranges: [Range; ARMED_MAX],
+    pub(crate) count: usize,
+}
+
+impl Target {
+    /// A single range.
+    pub(crate) const fn of(range: Range) -> Self {
+        let mut ranges = [Range::EMPTY; ARMED_MAX];
+        ranges[0] = range;
+        Target { ranges, count: 1 }
+    }
+
+    /// Bytes in all ranges.
+    pub(crate) fn bytes(&self) -> usize {
+        let ranges = self.ranges.iter().take(self.count);
+        ranges.map(|range| range.len as usize).sum()
+    }
 }
 
 /// One frame to go out: its header, and the slot it is described by.
@@ -39,7 +72,7 @@ pub(crate) struct Outgoing {
 
 /// Header, inline bytes and ranges of one frame.
 const PIECES: usize = 2 + RANGES_MAX;
-/// Frames per `sendmmsg`: enough to make the entry into the kernel negligible.
+/// Frames per `sendmmsg` and `recvmmsg`: enough to make the entry into the kernel negligible.
 pub(crate) const BATCH: usize = 16;
 
 const NO_PIECE: libc::iovec = libc::iovec {
@@ -47,57 +80,98 @@ const NO_PIECE: libc::iovec = libc::iovec {
     iov_len: 0,
 };
 
-/// Receives one frame: its header into `header`, its bytes into `ranges` of `pool` one after the
-/// other. Ranges outside the segment are left out. Does not block when the descriptor does not.
+/// Header and ranges of a frame that comes in.
+const IN_PIECES: usize = 1 + ARMED_MAX;
+
+/// Receives frames, the first into the ranges of the first of `targets` and so on: how many. A
+/// device gives one at most. Does not block when the descriptor does not.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     call: Call,
-    header: &mut [u8; HEADER],
     pool: &mut Pool,
-    ranges: &[Range],
-) -> Result<Arrival, Errno> {
-    let mut pieces = [NO_PIECE; PIECES];
-    pieces[0].iov_base = header.as_mut_ptr().cast();
+    targets: &[Target],
+    inbound: &mut [Inbound; BATCH],
+) -> Result<usize, Errno> {
+    match (call, targets) {
+        (_, []) => Ok(0),
+        (Call::Device, [target, ..]) => read_one(fd, pool, target, inbound),
+        // Two sizes, since filling sixteen entries costs as much as a small frame.
+        (Call::Socket, [_] | [_, _]) => receive_many::<2>(fd, pool, targets, inbound),
+        (Call::Socket, _) => receive_many::<BATCH>(fd, pool, targets, inbound),
+    }
+}
+
+fn read_one(
+    fd: BorrowedFd<'_>,
+    pool: &mut Pool,
+    target: &Target,
+    inbound: &mut [Inbound; BATCH],
+) -> Result<usize, Errno> {
+    let first = &mut inbound[0];
+    let mut pieces = [NO_PIECE; IN_PIECES];
+    let count = scatter(pool, target, first, &mut pieces);
+    // SAFETY: `fd` is open while borrowed. Each of the `count` entries is empty, or the header, or
+    // bytes of the segment: all writable, and exclusively borrowed (`inbound`, `pool`) until this
+    // function returns, when the kernel is done with them.
+    let n = unsafe { libc::readv(fd.as_raw_fd(), pieces.as_ptr(), count as libc::c_int) };
+    first.len = checked(n)?;
+    first.truncated = false;
+    Ok(1)
+}
+
+fn receive_many<const N: usize>(
+    fd: BorrowedFd<'_>,
+    pool: &mut Pool,
+    targets: &[Target],
+    inbound: &mut [Inbound; BATCH],
+) -> Result<usize, Errno> {
+    let mut pieces = [[NO_PIECE; IN_PIECES]; N];
+    // SAFETY: `mmsghdr` is plain data, for which all zeros is a valid value: null pointers with
+    // zero lengths are what absent parts look like.
+    let mut messages: [libc::mmsghdr; N] = unsafe { zeroed() };
+    let mut count = 0;
+    let lanes = targets.iter().zip(inbound.iter_mut());
+    for ((target, inbound), (pieces, message)) in lanes.zip(pieces.iter_mut().zip(&mut messages)) {
+        message.msg_hdr.msg_iovlen = scatter(pool, target, inbound, pieces) as _;
+        message.msg_hdr.msg_iov = pieces.as_mut_ptr();
+        count += 1;
+    }
+    let (first, wait) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
+    // SAFETY: `fd` is open while borrowed. The first `count <= N` entries of `messages` were filled
+    // above; each names entries of one element of `pieces`, which are empty, or the header, or bytes
+    // of the segment: all writable, and exclusively borrowed (`inbound`, `pool`) until this function
+    // returns, when the kernel is done with them. No time-out is passed.
+    let n = unsafe { libc::recvmmsg(fd.as_raw_fd(), first, count, wait as _, null_mut()) };
+    let n = checked(n as isize)?;
+    for (inbound, message) in inbound.iter_mut().zip(messages.iter().take(n)) {
+        inbound.len = message.msg_len as usize;
+        inbound.truncated = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+    }
+    Ok(n)
+}
+
+/// Names header and ranges of a frame to come; how many entries. A range outside the segment leaves
+/// an empty entry. Valid as long as the caller's exclusive borrows of `pool` and `inbound`.
+fn scatter(
+    pool: &mut Pool,
+    target: &Target,
+    inbound: &mut Inbound,
+    pieces: &mut [libc::iovec; IN_PIECES],
+) -> usize {
+    pieces[0].iov_base = inbound.header.as_mut_ptr().cast();
     pieces[0].iov_len = HEADER;
-    for (piece, &range) in pieces.iter_mut().skip(1).zip(ranges) {
+    let count = target.count.min(ARMED_MAX);
+    for (piece, &range) in pieces
+        .iter_mut()
+        .skip(1)
+        .zip(target.ranges.iter().take(count))
+    {
         if let Some(bytes) = pool.bytes_mut(range) {
             piece.iov_base = bytes.as_mut_ptr().cast();
             piece.iov_len = bytes.len();
         }
     }
-    let count = PIECES.min(1 + ranges.len());
-    match call {
-        Call::Socket => receive_message(fd, &mut pieces, count),
-        Call::Device => {
-            // SAFETY: `fd` is open while borrowed. Each of the `count <= PIECES` entries is empty,
-            // or the header, or bytes of the segment: all writable, and exclusively borrowed
-            // (`header`, `pool`) until this function returns, when the kernel is done with them.
-            let n = unsafe { libc::readv(fd.as_raw_fd(), pieces.as_ptr(), count as libc::c_int) };
-            Ok(Arrival {
-                len: checked(n)?,
-                truncated: false,
-            })
-        }
-    }
-}
-
-fn receive_message(
-    fd: BorrowedFd<'_>,
-    pieces: &mut [libc::iovec; PIECES],
-    count: usize,
-) -> Result<Arrival, Errno> {
-    // SAFETY: `msghdr` is plain data; null pointers with zero lengths are what absent parts look
-    // like.
-    let mut message: libc::msghdr = unsafe { zeroed() };
-    message.msg_iov = pieces.as_mut_ptr();
-    message.msg_iovlen = count.min(PIECES) as _;
-    // SAFETY: `fd` is open while borrowed; `message` names at most `PIECES` valid entries, whose
-    // memory is writable and exclusively borrowed by the caller, `receive`, until the call is over.
-    let n = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut message, libc::MSG_DONTWAIT) };
-    Ok(Arrival {
-        len: checked(n)?,
-        truncated: message.msg_flags & libc::MSG_TRUNC != 0,
-    })
+    1 + count
 }
 
 /// Sends the frames of `batch` in their order, at most [`BATCH`] of them: how many were sent, or

@@ -1,6 +1,7 @@
 //! Network namespaces of the test's own, frames to send, and waiting.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use gannet_drivers::interface::Interface;
 use gannet_link::slot::flags;
 use gannet_link::{Arena, Driver, Endpoint, Frame, Slot};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -73,6 +74,13 @@ pub(crate) fn veth(mtu: u32) -> (Namespace, Namespace) {
     ]);
     ip(&["-n", &a.name, "link", "set", "left", "up"]);
     ip(&["-n", &b.name, "link", "set", "right", "up"]);
+    // The carrier comes some time after; until then the kernel throws frames away.
+    for (namespace, name) in [(&a, "left"), (&b, "right")] {
+        let interface = namespace.run(|| Interface::open(name).unwrap());
+        wait("the carrier", || {
+            interface.is_running().unwrap().then_some(())
+        });
+    }
     (a, b)
 }
 
