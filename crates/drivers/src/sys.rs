@@ -102,3 +102,43 @@ impl Drop for Mapping {
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+    use rustix::io::Errno;
+    use rustix::mm::{MprotectFlags, mprotect};
+    use std::os::fd::AsFd;
+
+    /// S11: whoever maps a sealed file cannot write it, and cannot make the mapping writable.
+    #[test]
+    fn s11_the_peers_half_cannot_be_written() {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create(c"test", flags).unwrap();
+        ftruncate(&file, 8192).unwrap();
+        let own = Mapping::shared(file.as_fd(), 8192, Access::ReadWrite).unwrap();
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
+        fcntl_add_seals(&file, seals).unwrap();
+        let error = Mapping::shared(file.as_fd(), 8192, Access::ReadWrite).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        let peer = Mapping::shared(file.as_fd(), 8192, Access::ReadOnly).unwrap();
+        // SAFETY: the range is the mapping `peer`, alive; nobody holds a reference into it.
+        let made = unsafe {
+            mprotect(
+                peer.base().as_ptr().cast(),
+                peer.len(),
+                MprotectFlags::READ | MprotectFlags::WRITE,
+            )
+        };
+        assert_eq!(made, Err(Errno::ACCESS));
+        // SAFETY: both mappings are alive and at least a byte long; the write is through the one
+        // that may write, and no reference to the byte exists.
+        let seen = unsafe {
+            own.base().as_ptr().write_volatile(7);
+            peer.base().as_ptr().read_volatile()
+        };
+        assert_eq!(seen, 7, "it is the same memory");
+        peer.populate().unwrap();
+    }
+}

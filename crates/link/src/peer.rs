@@ -213,12 +213,14 @@ impl<B: Doorbell> Driver for PeerDriver<B> {
             self.outstanding = self.outstanding.saturating_sub(1);
             count += 1;
         }
+        // At once, not with the batch: what is sent next may use the room that this has made at the
+        // peer, and the peer must know of that room by then.
+        self.come_back.publish();
         count
     }
 
     fn flush(&mut self, _pool: &mut Pool) {
         self.dirty |= self.receive.publish();
-        self.come_back.publish();
         if core::mem::take(&mut self.dirty) {
             if self.sleep.must_wake() {
                 self.stats.wakeups += 1;
@@ -310,4 +312,8 @@ pub fn pair<B: Doorbell>(
 }
 
 #[cfg(all(test, not(loom)))]
+mod hostile_tests;
+#[cfg(all(test, not(loom)))]
 mod tests;
+#[cfg(all(test, not(loom)))]
+mod twin_tests;

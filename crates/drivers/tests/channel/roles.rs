@@ -2,7 +2,7 @@
 //! nothing to do.
 
 use crate::support::{accept, connect, options, receive, send, wait};
-use crate::{abuse, death};
+use crate::{abuse, death, hostile};
 use gannet_drivers::wait::Spinner;
 use gannet_drivers::{Directory, Listener};
 use std::path::Path;
@@ -20,6 +20,8 @@ fn other_process() {
         "survive" => death::survive(Path::new(&runtime), &directory),
         "leave_an_heir" => death::leave_an_heir(&directory),
         "alone_with_two" => death::alone_with_two(Path::new(&runtime), &directory),
+        "lie" => hostile::lie(&directory),
+        "storm" => hostile::storm(&directory),
         "be_abused" => abuse::be_abused(&directory),
         "be_flooded" => abuse::be_flooded(&directory),
         other => panic!("no role {other}"),
