@@ -127,8 +127,8 @@ impl<D: Driver> Endpoint<D> {
         }
     }
 
-    /// Copies the bytes of `from` to `to`, a range of the own segment that nobody else refers to; as
-    /// many as the shorter has.
+    /// Copies the bytes of `from` to `to`, a range of the own segment that nobody else refers to;
+    /// as many as the shorter has.
     pub fn copy(&mut self, from: Range, to: Range) {
         if from.space == Space::Peer {
             if let Some(out) = self.pool.bytes_mut(to) {

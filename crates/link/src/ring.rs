@@ -17,9 +17,8 @@
 //! "nothing consumed". Neither makes a loop unbounded.
 //!
 //! Sleeping (no wake-up is ever lost; loom checks it): the sleeper sets its flag, then a full
-//! fence,
-//! then looks once more; the other side publishes, then a full fence, then looks at the flag. One
-//! of the two must see the other.
+//! fence, then looks once more; the other side publishes, then a full fence, then looks at the
+//! flag. One of the two must see the other.
 
 #![allow(unsafe_code)]
 

@@ -1,5 +1,6 @@
 //! S1, S2, S3: a peer that writes whatever it likes into its own memory, at full speed, while this
-//! side works. No panic, no access outside the segment, bounded work, and no block is lost for good.
+//! side works. No panic, no access outside the segment, bounded work, and no block is lost for
+//! good.
 
 use super::*;
 use crate::driver::Received;
@@ -75,7 +76,8 @@ impl Attacker {
         self.rng.below(if wild { 256 } else { bound })
     }
 
-    /// Fills the slot that the victim will look at next, so that it is taken, and keeps changing it.
+    /// Fills the slot that the victim will look at next, so that it is taken, and keeps changing
+    /// it.
     fn slot(&mut self) {
         let next = self.victim[0].load(Ordering::Acquire) as u32;
         let next = next.wrapping_add(self.rng.below(3) as u32);
