@@ -19,6 +19,9 @@ type End = Endpoint<Channel>;
 /// Blocks in one frame of the stream: 64 KB less a little is what one IP packet carries.
 const BLOCKS: usize = 4;
 
+/// Most blocks under way in the stream: 512 KiB stay in the caches, the whole segment would not.
+const WINDOW: usize = 32;
+
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let first = arguments.next().unwrap_or_default();
@@ -126,7 +129,8 @@ fn stream(end: &mut End, write: usize, time: Duration) -> io::Result<(u64, Durat
 /// Sends `data`, at most [`BLOCKS`] blocks of it; `false` without room or blocks.
 fn send_copy(end: &mut End, data: &[u8]) -> bool {
     let block_bytes = end.pool.block_bytes() as usize;
-    if end.pool.free_blocks() < BLOCKS || end.driver.room() == 0 {
+    let under_way = end.pool.blocks() - end.pool.free_blocks();
+    if under_way + BLOCKS > WINDOW || end.driver.room() == 0 {
         return false;
     }
     let mut slot = Slot::new();
