@@ -4,8 +4,9 @@
 //! `cargo run --release -p gannet-drivers --example packet_rate [rounds] [bypass]`, as root.
 
 use gannet_drivers::packet::{Options, PacketDriver};
+use gannet_drivers::wait;
 use gannet_link::slot::flags;
-use gannet_link::{Arena, Endpoint, Frame, Slot};
+use gannet_link::{Arena, Driver, Endpoint, Frame, Slot};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -132,7 +133,7 @@ fn packets(a: &str, b: &str, window: u64, payload: usize) -> u64 {
     let head = head(&left, &right, payload);
     touch(&mut left);
     let receiver = std::thread::spawn(move || receiver(&mut right));
-    let (mut sent, mut credit) = (0, window);
+    let (mut sent, mut credit, mut looks) = (0, window, 0);
     let mut frame = Frame::new();
     let start = Instant::now();
     let mut idle = Instant::now();
@@ -148,9 +149,11 @@ fn packets(a: &str, b: &str, window: u64, payload: usize) -> u64 {
             left.release_frame(&frame);
         }
         if credit > before {
-            idle = Instant::now();
+            (idle, looks) = (Instant::now(), 0);
         } else if idle.elapsed() > Duration::from_millis(50) {
             credit = window; // frames were lost
+        } else if credit == 0 {
+            rest(&mut left, &mut looks);
         }
     }
     let stop = [&head[..12], &[0x88, 0xb6]].concat();
@@ -182,7 +185,7 @@ fn touch(endpoint: &mut Packet) {
 
 /// Counts payload until told to stop; grants a credit per frame, in batches as they come.
 fn receiver(right: &mut Packet) -> u64 {
-    let (mut sum, mut owed) = (0, 0_u8);
+    let (mut sum, mut owed, mut looks) = (0, 0_u8, 0);
     let mut frame = Frame::new();
     loop {
         let mut budget = 8;
@@ -202,8 +205,23 @@ fn receiver(right: &mut Packet) -> u64 {
         if owed > 0 {
             let grant = [&[0xff; 12][..], &[0x88, 0xb5, owed]].concat();
             send_inline(right, &grant);
-            owed = 0;
+            (owed, looks) = (0, 0);
+        } else {
+            rest(right, &mut looks);
         }
+    }
+}
+
+/// Looks a number of times in vain, then sleeps, as a host does: the other side may need the core.
+fn rest(endpoint: &mut Packet, looks: &mut u32) {
+    *looks += 1;
+    if *looks > 50 && endpoint.driver.arm() {
+        let _ = wait::sleep(
+            &[endpoint.driver.wake_fd()],
+            Some(Duration::from_millis(10)),
+        );
+        endpoint.driver.disarm();
+        *looks = 0;
     }
 }
 

@@ -59,9 +59,9 @@ pub struct SegmentSize {
 }
 
 impl Default for SegmentSize {
-    /// 1,024 blocks of 64 KiB: 64 MiB, enough for a window of 16 MiB each way and its surroundings. A
-    /// super-segment then has one range or two, so that all of its headers have room inline; small
-    /// frames share a block whatever its size.
+    /// 1,024 blocks of 64 KiB: 64 MiB, enough for a window of 16 MiB each way and its surroundings.
+    /// A super-segment then has one range or two, so that all of its headers have room inline;
+    /// small frames share a block whatever its size.
     fn default() -> Self {
         SegmentSize {
             block_bytes: 64 << 10,
@@ -307,7 +307,8 @@ impl<P: Port> VirtioDriver<P> {
         let targets = targets.get(..count.max(1)).unwrap_or(&[]);
         let n = sys::receive(self.port.as_fd(), P::CALL, pool, targets, &mut self.inbound)?;
         if let (Some(room), Some(first)) = (room, self.inbound.first_mut()) {
-            // A device does not say that there was more; and what was cut here is for want of memory.
+            // A device does not say that there was more; and what was cut here is for want of
+            // memory.
             first.truncated |= first.len >= HEADER + room;
             self.starved |= first.truncated;
         }
@@ -436,9 +437,9 @@ impl<P: Port> Driver for VirtioDriver<P> {
     }
 
     /// Frames come in batches by `recvmmsg`: for small frames 210 ns each instead of 350 (measured
-    /// over a virtual Ethernet), and a short batch tells that nothing more is there. Super-segments,
-    /// where the copy is all that counts (4,000 ns either way), come in twos, so that they are still
-    /// in the cache when they are looked at.
+    /// over a virtual Ethernet), and a short batch tells that nothing more is there.
+    /// Super-segments, where the copy is all that counts (4,000 ns either way), come in twos, so
+    /// that they are still in the cache when they are looked at.
     fn receive(&mut self, pool: &mut Pool, frame: &mut Frame) -> Received {
         for _ in 0..DROPS_MAX {
             match self.receive_one(pool, frame) {

@@ -52,8 +52,8 @@ impl Stock {
         }
     }
 
-    /// Arms what is missing and lists where the next frame goes. Unless a frame is taken in between,
-    /// the next list begins with the same ranges.
+    /// Arms what is missing and lists where the next frame goes. Unless a frame is taken in
+    /// between, the next list begins with the same ranges.
     #[inline]
     pub(crate) fn arm(&mut self, pool: &mut Pool) -> Target {
         let mut ranges = [Range::EMPTY; ARMED_MAX];
@@ -153,4 +153,127 @@ fn spans(ranges: &[Range], len: usize) -> Option<usize> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_base::Rng;
+    use gannet_link::frame::FRAME_MAX;
+    use gannet_link::{HeapMemory, Memory, OwnBlocks, Space};
+    use std::sync::Arc;
+
+    const BLOCKS: u32 = 64;
+
+    fn pool(block_bytes: u32) -> Pool {
+        let bytes = (block_bytes * BLOCKS) as usize;
+        let memory: Arc<dyn Memory> = Arc::new(HeapMemory::new(bytes));
+        Pool::new(OwnBlocks::new(memory, 0, bytes).unwrap(), block_bytes, 0)
+    }
+
+    fn ranges_of(slot: &Slot) -> Vec<Range> {
+        let ranges = (0..slot.range_count()).map(|index| slot.raw_range(index));
+        let space = Space::Own;
+        ranges
+            .map(|(offset, len)| Range { offset, len, space })
+            .collect()
+    }
+
+    /// Plays the kernel: bytes go into the ranges one after the other.
+    fn fill(pool: &mut Pool, target: &Target, mut bytes: &[u8]) {
+        for &range in target.ranges.iter().take(target.count) {
+            let n = bytes.len().min(range.len as usize);
+            pool.bytes_mut(range).unwrap()[..n].copy_from_slice(&bytes[..n]);
+            bytes = &bytes[n..];
+        }
+    }
+
+    fn bytes_of(pool: &Pool, slot: &Slot) -> Vec<u8> {
+        let ranges = ranges_of(slot);
+        let rest = ranges
+            .iter()
+            .flat_map(|&range| pool.bytes(range).unwrap().to_vec());
+        slot.inline().iter().copied().chain(rest).collect()
+    }
+
+    /// Frames of all sizes, held for a while and given back in any order, against plain copies
+    /// of their bytes.
+    #[test]
+    fn frames_keep_their_bytes_until_released() {
+        for (block_bytes, seed) in [(16 << 10, 1), (16 << 10, 2), (64 << 10, 3), (1 << 20, 4)] {
+            let mut rng = Rng::new(seed);
+            let mut pool = pool(block_bytes);
+            let mut stock = Stock::new(block_bytes, FRAME_MAX);
+            let mut held: Vec<(Slot, Vec<u8>)> = Vec::new();
+            for step in 0..3000 {
+                let most = [97, 1515, 9015, u64::from(FRAME_MAX) + 1][rng.below(4) as usize];
+                let len = 1 + rng.below(most - 1) as usize;
+                let mut bytes = vec![0; len];
+                rng.fill(&mut bytes);
+                let target = stock.arm(&mut pool);
+                let case = format!("seed {seed}, step {step}, {len} bytes");
+                let fits = target.bytes() >= len;
+                assert!(fits || !stock.is_full(&target), "{case}");
+                fill(&mut pool, &target, &bytes);
+                let mut slot = Slot::new();
+                let taken = stock.take(&mut pool, &target, len, &mut slot);
+                assert_eq!(
+                    taken,
+                    fits || (len <= INLINE_MAX && target.count > 0),
+                    "{case}"
+                );
+                if taken {
+                    assert_eq!(bytes_of(&pool, &slot), bytes, "{case}");
+                    held.push((slot, bytes));
+                }
+                while held.len() > 12 || (!taken && !held.is_empty()) {
+                    let (slot, bytes) = held.swap_remove(rng.below(held.len() as u64) as usize);
+                    assert_eq!(bytes_of(&pool, &slot), bytes, "{case}");
+                    ranges_of(&slot)
+                        .into_iter()
+                        .for_each(|range| pool.release(range));
+                }
+                pool.invariants();
+            }
+            for (slot, _) in held {
+                ranges_of(&slot)
+                    .into_iter()
+                    .for_each(|range| pool.release(range));
+            }
+            assert!(pool.free_blocks() + ARMED_MAX >= BLOCKS as usize);
+        }
+    }
+
+    #[test]
+    fn small_frames_share_a_block_and_the_smallest_take_nothing() {
+        let mut pool = pool(16 << 10);
+        let mut stock = Stock::new(16 << 10, FRAME_MAX);
+        let mut slot = Slot::new();
+        let target = stock.arm(&mut pool);
+        let free = pool.free_blocks();
+        for _ in 0..100 {
+            slot.clear();
+            let target = stock.arm(&mut pool);
+            assert!(stock.take(&mut pool, &target, INLINE_MAX, &mut slot));
+            assert_eq!((slot.range_count(), slot.flags()), (0, 0));
+        }
+        assert_eq!(pool.free_blocks(), free);
+        assert_eq!(
+            stock.arm(&mut pool).ranges,
+            target.ranges,
+            "the same place again"
+        );
+        for _ in 0..10 {
+            slot.clear();
+            let target = stock.arm(&mut pool);
+            assert!(stock.take(&mut pool, &target, 1514, &mut slot));
+            assert_eq!(slot.flags(), flags::CONTIGUOUS);
+        }
+        stock.arm(&mut pool);
+        assert_eq!(
+            free - pool.free_blocks(),
+            1,
+            "ten frames of 1,514 bytes filled one block"
+        );
+    }
 }

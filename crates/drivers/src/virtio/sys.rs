@@ -138,9 +138,9 @@ fn receive_many<const N: usize>(
     }
     let (first, wait) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
     // SAFETY: `fd` is open while borrowed. The first `count <= N` entries of `messages` were filled
-    // above; each names entries of one element of `pieces`, which are empty, or the header, or bytes
-    // of the segment: all writable, and exclusively borrowed (`inbound`, `pool`) until this function
-    // returns, when the kernel is done with them. No time-out is passed.
+    // above; each names entries of one element of `pieces`, which are empty, or the header, or
+    // bytes of the segment: all writable, and exclusively borrowed (`inbound`, `pool`) until this
+    // function returns, when the kernel is done with them. No time-out is passed.
     let n = unsafe { libc::recvmmsg(fd.as_raw_fd(), first, count, wait as _, null_mut()) };
     let n = checked(n as isize)?;
     for (inbound, message) in inbound.iter_mut().zip(messages.iter().take(n)) {
