@@ -419,6 +419,27 @@ fn a_burst_goes_out_in_order() {
 }
 
 #[test]
+fn no_sleep_while_a_batch_is_half_handed_over() {
+    if not_root() {
+        return;
+    }
+    let (a, b) = veth(1500);
+    let (mut left, mut right) = (open(&a, "left"), open(&b, "right"));
+    let head = ethernet(mac(&right), mac(&left), LOCAL);
+    for number in 0..20_u8 {
+        assert!(send(&mut left, &head, &[number], Extra::default()));
+    }
+    for number in 0..20_u8 {
+        wait("something to do", || (!right.driver.arm()).then_some(()));
+        assert_eq!(expect(&mut right, LOCAL).bytes[14..], [number]);
+    }
+    wait("nothing to do", || {
+        assert!(receive(&mut right).is_none());
+        right.driver.arm().then_some(())
+    });
+}
+
+#[test]
 fn frames_of_other_networks_stay_out() {
     if not_root() {
         return;

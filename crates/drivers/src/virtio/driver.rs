@@ -471,9 +471,12 @@ impl<P: Port> Driver for VirtioDriver<P> {
 
     fn arm(&mut self) -> bool {
         self.look_now_and_then();
-        if !self.outgoing.is_empty() && !self.blocked {
+        let to_send = !self.outgoing.is_empty() && !self.blocked;
+        let to_hand_over = self.handed < self.fetched; // the descriptor knows nothing of these
+        if to_send || to_hand_over {
             return false;
         }
+        self.drained = false;
         let mut wait = [PollFd::new(&self.port, PollFlags::IN)];
         let now = Timespec {
             tv_sec: 0,
