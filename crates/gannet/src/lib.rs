@@ -1,1 +1,81 @@
-//! (to be written)
+//! Gannet: networking in user space, with the interface of `std::net`.
+//!
+//! A [`Host`] has links (channels to other processes, interfaces, TAP devices) and addresses.
+//! [`TcpListener`], [`TcpStream`] and [`UdpSocket`] take one where `std::net` takes none, and behave
+//! as there; what std does not have is told apart in their descriptions. [`Poller`] waits for many.
+//!
+//! ```
+//! # fn main() -> std::io::Result<()> {
+//! use gannet::{Host, TcpListener, TcpStream};
+//! use std::io::{Read, Write};
+//!
+//! let network = format!("doc-lib-{}", std::process::id());
+//! let server = Host::builder().channel(&network, "10.0.0.1/24").build()?;
+//! let listener = TcpListener::bind(&server, "10.0.0.1:7")?;
+//! let echo = std::thread::spawn(move || {
+//!     let (mut stream, _) = listener.accept()?;
+//!     std::io::copy(&mut stream.try_clone()?, &mut stream)
+//! });
+//!
+//! // Another process would do the same with another address.
+//! let client = Host::builder().channel(&network, "10.0.0.2/24").build()?;
+//! let mut stream = TcpStream::connect(&client, "10.0.0.1:7")?;
+//! stream.write_all(b"hello")?;
+//! stream.shutdown(std::net::Shutdown::Write)?;
+//! let mut back = String::new();
+//! stream.read_to_string(&mut back)?;
+//! assert_eq!(back, "hello");
+//! assert_eq!(echo.join().unwrap()?, 5);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Not here: IPv6, name service of its own, `fork` (a child process must make a host of its own),
+//! packets from a host to itself.
+//!
+//! | file | job |
+//! |---|---|
+//! | `builder.rs`, `host.rs` | a host is made, and ends |
+//! | `event_loop.rs` | one turn: in, due, out, tell |
+//! | `waiting.rs` | calls wait: spin, lead, follow; the background thread |
+//! | `watch.rs` | what only the kernel can tell |
+//! | `shard.rs` | what the lock protects |
+//! | `driver.rs` | every driver behind one type |
+//! | `network.rs` | channels made when they are needed |
+//! | `tcp_listener.rs`, `tcp_stream.rs`, `udp_socket.rs` | sockets |
+//! | `blocks.rs` | sending and receiving without copies |
+//! | `poller.rs` | readiness of many sockets |
+//! | `deadline.rs`, `address.rs`, `error.rs`, `clock.rs` | time-outs, addresses, errors, time |
+#![forbid(unsafe_code)]
+
+mod address;
+mod blocks;
+mod builder;
+mod clock;
+mod deadline;
+mod driver;
+mod error;
+mod event_loop;
+mod host;
+mod network;
+mod poller;
+mod shard;
+mod tcp_listener;
+mod tcp_stream;
+mod udp_socket;
+mod waiting;
+mod watch;
+
+pub use blocks::{RecvBlock, SendBlock};
+pub use builder::HostBuilder;
+pub use error::{Failure, os_code};
+pub use host::{Counts, Host};
+pub use poller::{Event, Interest, Poller, Source, Waker};
+pub use tcp_listener::{Incoming, TcpListener};
+pub use tcp_stream::TcpStream;
+pub use udp_socket::UdpSocket;
+
+pub use gannet_drivers::channel::Options as ChannelOptions;
+pub use gannet_stack::tcp::{TcpInfo, TcpState};
+pub use gannet_stack::udp::Datagram;
+pub use gannet_stack::{DropReason, Drops, Statistics, TcpConfig, Traffic, UdpConfig};

@@ -1,0 +1,272 @@
+//! What a host is made of.
+
+use crate::address::Prefix;
+use crate::driver::{AnyDriver, any};
+use crate::error::fail;
+use crate::host::Host;
+use crate::network::Network;
+use crate::shard::Shard;
+use crate::waiting::Shared;
+use crate::watch::Watch;
+use gannet_drivers::channel::Options as ChannelOptions;
+use gannet_drivers::packet::{Options as PacketOptions, PacketDriver};
+use gannet_drivers::tap::{Kind, Options as TapOptions, TapDriver};
+use gannet_drivers::virtio::SegmentSize;
+use gannet_drivers::wait::WaitPolicy;
+use gannet_stack::{Config, LinkAddress, LinkConfig, LinkId, Stack, TcpConfig, UdpConfig};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes a [`Host`]: names its links, then [`HostBuilder::build`]s it. Texts are checked there.
+#[derive(Debug)]
+pub struct HostBuilder {
+    links: Vec<(Plan, String)>,
+    routes: Vec<(String, String)>,
+    captures: Option<PathBuf>,
+    policy: WaitPolicy,
+    linger: Duration,
+    tcp: TcpConfig,
+    udp: UdpConfig,
+    channel: ChannelOptions,
+    mtu: Option<u32>,
+}
+
+#[derive(Debug)]
+enum Plan {
+    Channel(String),
+    Packet(String),
+    Tap(String, Kind),
+    /// Descriptor, MTU, our hardware address.
+    TapFd(OwnedFd, u32, [u8; 6]),
+}
+
+impl HostBuilder {
+    pub(crate) fn new() -> HostBuilder {
+        HostBuilder {
+            links: Vec::new(),
+            routes: Vec::new(),
+            captures: None,
+            policy: WaitPolicy::default(),
+            linger: Duration::from_secs(2),
+            tcp: TcpConfig::default(),
+            udp: UdpConfig::default(),
+            channel: ChannelOptions::default(),
+            mtu: None,
+        }
+    }
+
+    /// Joins the network of this user's processes called `network`, as `address` (`10.0.0.1/24`).
+    /// Other processes that joined it reach this one by its address, over shared memory. The network
+    /// exists while anybody is in it; nobody has to make it.
+    #[must_use]
+    pub fn channel(mut self, network: &str, address: &str) -> Self {
+        let plan = Plan::Channel(network.to_owned());
+        self.links.push((plan, address.to_owned()));
+        self
+    }
+
+    /// Attaches to the Ethernet interface `interface` beside the kernel, as `address`, which should
+    /// not be one of the kernel's. Needs CAP_NET_RAW.
+    #[must_use]
+    pub fn packet(mut self, interface: &str, address: &str) -> Self {
+        let plan = Plan::Packet(interface.to_owned());
+        self.links.push((plan, address.to_owned()));
+        self
+    }
+
+    /// Makes (or attaches to) the TAP device `name`: an Ethernet with the kernel at the other end.
+    /// Needs CAP_NET_ADMIN.
+    #[must_use]
+    pub fn tap(mut self, name: &str, address: &str) -> Self {
+        let plan = Plan::Tap(name.to_owned(), Kind::Tap);
+        self.links.push((plan, address.to_owned()));
+        self
+    }
+
+    /// As [`HostBuilder::tap`] without Ethernet: bare IP packets.
+    #[must_use]
+    pub fn tun(mut self, name: &str, address: &str) -> Self {
+        let plan = Plan::Tap(name.to_owned(), Kind::Tun);
+        self.links.push((plan, address.to_owned()));
+        self
+    }
+
+    /// Takes over a descriptor of a TUN or TAP device, perhaps of another network namespace, made
+    /// with `IFF_NO_PI | IFF_VNET_HDR`; `mtu` is the device's, `hardware_address` ours (zeros for
+    /// TUN).
+    #[must_use]
+    pub fn tap_fd(
+        mut self,
+        device: OwnedFd,
+        mtu: u32,
+        hardware_address: [u8; 6],
+        address: &str,
+    ) -> Self {
+        let plan = Plan::TapFd(device, mtu, hardware_address);
+        self.links.push((plan, address.to_owned()));
+        self
+    }
+
+    /// Leads packets for `network` (`10.1.0.0/16`) through `gateway`, a neighbour on one of the
+    /// links.
+    #[must_use]
+    pub fn route(mut self, network: &str, gateway: &str) -> Self {
+        self.routes.push((network.to_owned(), gateway.to_owned()));
+        self
+    }
+
+    /// Leads everything that no other route or link leads anywhere through `gateway`.
+    #[must_use]
+    pub fn gateway(self, gateway: &str) -> Self {
+        self.route("0.0.0.0/0", gateway)
+    }
+
+    /// Writes down what passes every link: a pcapng file for each, in `directory`, which must exist.
+    /// Costs a copy of every byte, and the disk.
+    #[must_use]
+    pub fn capture(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.captures = Some(directory.into());
+        self
+    }
+
+    /// How long a waiting call spins before it sleeps; default 50 us, zero: never. Spinning costs as
+    /// much of a core and saves the wake-up, some microseconds each way.
+    #[must_use]
+    pub fn spin(mut self, at_most: Duration) -> Self {
+        self.policy.spin_max = at_most;
+        self
+    }
+
+    /// How long dropping the last handle waits for closed connections to deliver what was written;
+    /// default 2 s.
+    #[must_use]
+    pub fn linger(mut self, at_most: Duration) -> Self {
+        self.linger = at_most;
+        self
+    }
+
+    /// Lowers the MTU of TAP and TUN devices that are made, in bytes. Default: the device's.
+    #[must_use]
+    pub fn mtu(mut self, bytes: u32) -> Self {
+        self.mtu = Some(bytes);
+        self
+    }
+
+    /// TCP's settings: buffers, time-outs, limits.
+    #[must_use]
+    pub fn tcp(mut self, settings: TcpConfig) -> Self {
+        self.tcp = settings;
+        self
+    }
+
+    /// UDP's settings: buffers.
+    #[must_use]
+    pub fn udp(mut self, settings: UdpConfig) -> Self {
+        self.udp = settings;
+        self
+    }
+
+    /// Memory of channels, and how their handshake goes.
+    #[must_use]
+    pub fn channel_options(mut self, options: ChannelOptions) -> Self {
+        self.channel = options;
+        self
+    }
+
+    /// Makes the host.
+    ///
+    /// # Errors
+    /// `InvalidInput` for texts that are no addresses, or no link at all; `AddrInUse` when a living
+    /// process has the address in the network; `PermissionDenied`, `NotFound` for interfaces, in
+    /// three lines: what, why, what to try.
+    pub fn build(self) -> io::Result<Host> {
+        if self.links.is_empty() {
+            let why = "it has no links\ntry: HostBuilder::channel(\"name\", \"10.0.0.1/24\")";
+            return Err(fail(libc::EINVAL, "build a host", why));
+        }
+        let watch = Arc::new(Watch::new()?);
+        let (secret, seed) = (random()?, u64::from_ne_bytes(random()?));
+        let config = Config {
+            tcp: self.tcp.clone(),
+            udp: self.udp.clone(),
+            ..Config::new(secret, seed)
+        };
+        let mut shard = Shard::new(Stack::new(config), watch.clone());
+        shard.captures = self.captures;
+        let mut attached = Vec::new();
+        for (plan, address) in self.links {
+            let own = Prefix::parse(&address)?;
+            let id = match plan {
+                Plan::Channel(network) => {
+                    shard.add_network(Network::join(&network, own, self.channel)?)?
+                }
+                plan => {
+                    let (name, endpoint) = open(plan, self.mtu)?;
+                    let config = LinkConfig {
+                        addresses: vec![LinkAddress {
+                            address: own.address,
+                            prefix_len: own.len,
+                        }],
+                        peer: None,
+                    };
+                    shard.add_link(&name, endpoint, config)?
+                }
+            };
+            attached.push((own, id));
+        }
+        for (network, gateway) in self.routes {
+            let network = Prefix::parse(&network)?;
+            let gateway = Prefix::parse(&gateway)?.address;
+            let id = leads_to(&attached, gateway)?;
+            let stack = &mut shard.stack;
+            stack.add_route(network.address, network.len, Some(gateway), id);
+        }
+        Host::start(Arc::new(Shared::new(shard, watch, self.policy)), self.linger)
+    }
+}
+
+/// The endpoint of a link to the kernel or its interfaces.
+fn open(plan: Plan, mtu: Option<u32>) -> io::Result<(String, gannet_link::Endpoint<AnyDriver>)> {
+    Ok(match plan {
+        Plan::Packet(interface) => {
+            let endpoint = PacketDriver::open(&interface, PacketOptions::default())?;
+            (interface, any(endpoint, AnyDriver::Packet))
+        }
+        Plan::Tap(name, kind) => {
+            let options = TapOptions {
+                mtu,
+                ..TapOptions::default()
+            };
+            let endpoint = TapDriver::open(Some(&name), kind, options)?;
+            (name, any(endpoint, AnyDriver::Tap))
+        }
+        Plan::TapFd(device, mtu, address) => {
+            let endpoint = TapDriver::from_fd(device, mtu, address, SegmentSize::default())?;
+            ("tap".to_owned(), any(endpoint, AnyDriver::Tap))
+        }
+        Plan::Channel(network) => {
+            return Err(fail(libc::EINVAL, network, "a network is joined, not opened"));
+        }
+    })
+}
+
+/// The link that a gateway is a neighbour on.
+fn leads_to(attached: &[(Prefix, LinkId)], gateway: Ipv4Addr) -> io::Result<LinkId> {
+    let near = attached.iter().find(|(own, _)| own.contains(gateway));
+    near.map(|(_, id)| *id).ok_or_else(|| {
+        let why = "it is in no link's network\ntry: a gateway that a link's prefix covers";
+        fail(libc::ENETUNREACH, format!("use the gateway {gateway}"), why)
+    })
+}
+
+/// Random bytes from the operating system.
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(bytes)
+}

@@ -1,0 +1,123 @@
+//! A host: links, addresses and routes with one TCP/IP stack.
+
+use crate::builder::HostBuilder;
+use crate::waiting::Shared;
+use crate::{clock, error::fail};
+use gannet_stack::{Drops, LinkId, Statistics};
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A host of its own inside this process: links with addresses, routes, and a TCP/IP stack that the
+/// threads of the application run while they wait. Cheap to clone; it ends when the last handle and
+/// the last socket are gone, after what was written has reached its peers (or [`HostBuilder::linger`]
+/// has passed).
+///
+/// A process can have several. `fork` is not handled: a child must make a host of its own.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// let network = format!("doc-host-{}", std::process::id());
+/// let host = gannet::Host::builder()
+///     .channel(&network, "10.0.0.1/24")
+///     .build()?;
+/// assert_eq!(host.addresses(), ["10.0.0.1".parse::<std::net::Ipv4Addr>().unwrap()]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+/// What lives as long as any handle or socket.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) shared: Arc<Shared>,
+    background: Option<JoinHandle<()>>,
+    linger: Duration,
+}
+
+/// Counts of a host since it was made.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// Packets and bytes by protocol.
+    pub passed: Statistics,
+    /// Packets thrown away, by reason.
+    pub dropped: Drops,
+}
+
+impl Host {
+    /// What a host is made of, to be named one by one.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::new()
+    }
+
+    /// Starts the background thread.
+    pub(crate) fn start(shared: Arc<Shared>, linger: Duration) -> io::Result<Host> {
+        let attended = shared.clone();
+        let background = std::thread::Builder::new()
+            .name("gannet".to_owned())
+            .spawn(move || attended.attend())
+            .map_err(|error| {
+                let code = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                fail(code, "start the background thread", error.to_string())
+            })?;
+        let background = Some(background);
+        let inner = Inner {
+            shared,
+            background,
+            linger,
+        };
+        Ok(Host {
+            inner: Arc::new(inner),
+        })
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// The host's addresses, each once, in the order of its links.
+    pub fn addresses(&self) -> Vec<Ipv4Addr> {
+        let shard = self.inner.shared.lock();
+        let mut all = Vec::new();
+        let links: Vec<LinkId> = shard.stack.link_ids().collect();
+        for config in links.iter().filter_map(|&id| shard.stack.link_config(id)) {
+            for own in &config.addresses {
+                if !all.contains(&own.address) {
+                    all.push(own.address);
+                }
+            }
+        }
+        all
+    }
+
+    /// Packets and bytes by protocol, and packets thrown away by reason.
+    pub fn counts(&self) -> Counts {
+        let shard = self.inner.shared.lock();
+        Counts {
+            passed: *shard.stack.statistics(),
+            dropped: shard.stack.drops().clone(),
+        }
+    }
+
+    /// Number of TCP connections in any state, TIME-WAIT included.
+    pub fn connections(&self) -> usize {
+        self.inner.shared.lock().stack.tcp_connections()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let deadline = clock::now() + self.linger;
+        self.shared.finish(deadline);
+        self.shared.close();
+        if let Some(background) = self.background.take() {
+            // It has no way to panic; if it did, there is nobody left to tell.
+            let _ = background.join();
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What a host owns, under one lock: the stack, its links, and who waits for what.
+
+use crate::driver::{AnyDriver, captured};
+use crate::error::fail;
+use crate::network::Network;
+use crate::poller::Pollers;
+use crate::waiting::Waiting;
+use crate::watch::{Signal, Signals, Watch};
+use gannet_base::Instant;
+use gannet_link::{Endpoint, LinkState};
+use gannet_stack::tcp::{ListenerId, TcpId};
+use gannet_stack::udp::UdpId;
+use gannet_stack::{LinkAddress, LinkConfig, LinkId, Stack};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a call can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Socket {
+    Connection(TcpId),
+    Listener(ListenerId),
+    Datagrams(UdpId),
+    /// Any of the sockets of the poller with this number.
+    Poller(usize),
+}
+
+/// A link and how the kernel's signals name it.
+#[derive(Clone, Copy, Debug)]
+struct Attached {
+    number: u32,
+    id: LinkId,
+    /// The one host at its other end, if it is a channel.
+    peer: Option<Ipv4Addr>,
+}
+
+/// The stack with everything around it.
+pub(crate) struct Shard {
+    pub(crate) stack: Stack<AnyDriver>,
+    pub(crate) networks: Vec<Network>,
+    /// Where to write down what passes the links, if anywhere.
+    pub(crate) captures: Option<PathBuf>,
+    pub(crate) waiting: Waiting,
+    pub(crate) pollers: Pollers,
+    pub(crate) watch: Arc<Watch>,
+    /// Kept for its memory.
+    pub(crate) signals: Signals,
+    links: Vec<Attached>,
+    next_link: u32,
+    links_generation: u32,
+    /// Turns of the event loop so far, and the time of the last.
+    pub(crate) turns: u64,
+    pub(crate) turned: Instant,
+    /// When to ask the kernel again even if nobody sleeps.
+    pub(crate) look_due: Instant,
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard")
+            .field("networks", &self.networks)
+            .field("links", &self.links)
+            .field("waiting", &self.waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shard {
+    pub(crate) fn new(stack: Stack<AnyDriver>, watch: Arc<Watch>) -> Shard {
+        Shard {
+            stack,
+            networks: Vec::new(),
+            captures: None,
+            waiting: Waiting::default(),
+            pollers: Pollers::default(),
+            watch,
+            signals: Signals::default(),
+            links: Vec::new(),
+            next_link: 0,
+            links_generation: 1,
+            turns: 0,
+            turned: Instant::ZERO,
+            look_due: Instant::ZERO,
+        }
+    }
+
+    /// Attaches a link; `name` is for people, and for the file of what passes it.
+    pub(crate) fn add_link(
+        &mut self,
+        name: &str,
+        mut endpoint: Endpoint<AnyDriver>,
+        config: LinkConfig,
+    ) -> io::Result<LinkId> {
+        if let Some(directory) = &self.captures {
+            endpoint = captured(endpoint, directory, name)?;
+        }
+        let number = self.next_link;
+        self.next_link = self.next_link.wrapping_add(1);
+        let driver = &endpoint.driver;
+        if let Some(fd) = driver.traffic_fd() {
+            self.watch.add(fd, Signal::Traffic(number))?;
+        }
+        if let Some(fd) = driver.hang_up_fd() {
+            self.watch.add(fd, Signal::HangUp(number))?;
+        }
+        let peer = config.peer;
+        let id = self.stack.add_link(endpoint, config);
+        self.links.push(Attached { number, id, peer });
+        self.links_generation = self.links_generation.wrapping_add(1);
+        Ok(id)
+    }
+
+    /// Joins a network of processes: our address on it, and others can knock.
+    pub(crate) fn add_network(&mut self, network: Network) -> io::Result<LinkId> {
+        let index = self.networks.len() as u32;
+        let fd = std::os::fd::AsFd::as_fd(network.listener());
+        self.watch.add(fd, Signal::Knock(index))?;
+        let config = LinkConfig {
+            addresses: vec![LinkAddress {
+                address: network.own.address,
+                prefix_len: network.own.len,
+            }],
+            peer: None,
+        };
+        let name = format!("network-{}", network.name());
+        let id = self.add_link(&name, crate::driver::network_endpoint()?, config)?;
+        self.networks.push(network);
+        Ok(id)
+    }
+
+    /// Attaches a finished channel to `peer`.
+    pub(crate) fn add_channel(
+        &mut self,
+        network: usize,
+        endpoint: Endpoint<AnyDriver>,
+        peer: Ipv4Addr,
+    ) -> io::Result<()> {
+        let Some(network) = self.networks.get(network) else {
+            return Err(fail(libc::ENETDOWN, format!("reach {peer}"), "no such network"));
+        };
+        let config = LinkConfig {
+            addresses: vec![LinkAddress {
+                address: network.own.address,
+                prefix_len: network.own.len,
+            }],
+            peer: Some(peer),
+        };
+        // A peer that has started anew: the channel to its former life is not worth keeping.
+        let name = format!("channel-{}-{}", network.name(), peer);
+        self.bury_the_dead();
+        self.add_link(&name, endpoint, config).map(drop)
+    }
+
+    /// The network of processes that `to` is in, if there is no channel to it yet.
+    pub(crate) fn unlinked_network(&self, to: Ipv4Addr) -> Option<usize> {
+        let index = self.networks.iter().position(|n| n.own.contains(to))?;
+        let own = self.networks.get(index).is_some_and(|n| n.own.address == to);
+        let linked = self.links.iter().any(|l| l.peer == Some(to));
+        (!own && !linked).then_some(index)
+    }
+
+    /// Acts on what the kernel told.
+    pub(crate) fn heed(&mut self, signals: &Signals, now: Instant) {
+        for signal in signals.iter() {
+            match signal {
+                Signal::Kick => self.watch.unkick(),
+                Signal::Traffic(number) => self.with_driver(number, |d| d.rung()),
+                Signal::HangUp(number) => self.with_driver(number, AnyDriver::hung_up),
+                Signal::Knock(network) => self.open_doors(network as usize, now),
+            }
+        }
+        for network in 0..self.networks.len() {
+            let due = self.networks.get(network).and_then(|n| n.listener().next_deadline());
+            if due.is_some_and(|due| due <= now) {
+                self.open_doors(network, now);
+            }
+        }
+        self.bury_the_dead();
+    }
+
+    fn with_driver(&mut self, number: u32, act: impl FnOnce(&mut AnyDriver)) {
+        let Some(attached) = self.links.iter().find(|l| l.number == number) else {
+            return;
+        };
+        if let Some(endpoint) = self.stack.link_mut(attached.id) {
+            act(&mut endpoint.driver);
+        }
+    }
+
+    /// Takes in everybody who knocks.
+    pub(crate) fn open_doors(&mut self, index: usize, now: Instant) {
+        while let Some((end, peer)) = self.networks.get_mut(index).and_then(|n| n.accept(now)) {
+            let end = crate::driver::any(end, AnyDriver::Channel);
+            // Fails when descriptors run out: the channel closes and the peer tries again.
+            let _ = self.add_channel(index, end, peer);
+        }
+    }
+
+    /// Removes links whose other end is gone, after what it had sent has been taken in.
+    fn bury_the_dead(&mut self) {
+        let mut at = 0;
+        while let Some(&Attached { id, .. }) = self.links.get(at) {
+            let state = self.stack.link_mut(id).map(|e| e.state());
+            if state.is_some_and(|s| s != LinkState::Gone) {
+                at += 1;
+                continue;
+            }
+            for _ in 0..64 {
+                if !self.stack.poll(self.turned) {
+                    break;
+                }
+            }
+            self.unwatch(id);
+            self.stack.remove_link(self.turned, id);
+            self.links.remove(at);
+            self.links_generation = self.links_generation.wrapping_add(1);
+        }
+    }
+
+    /// The stack may keep a dead link for the bytes that wait to be read; the kernel has nothing
+    /// more to tell about it.
+    fn unwatch(&mut self, id: LinkId) {
+        let watch = self.watch.clone();
+        if let Some(endpoint) = self.stack.link_mut(id) {
+            let fds = [endpoint.driver.traffic_fd(), endpoint.driver.hang_up_fd()];
+            for fd in fds.into_iter().flatten() {
+                watch.remove(fd);
+            }
+        }
+    }
+
+    /// Whether a link waits for the kernel in a way that no signal will end.
+    pub(crate) fn is_blocked(&self) -> bool {
+        let mut links = self.links.iter().filter_map(|l| self.stack.link(l.id));
+        links.any(|endpoint| endpoint.driver.is_blocked())
+    }
+
+    /// When the event loop must turn again at the latest.
+    pub(crate) fn next_timeout(&self) -> Instant {
+        let knocking = self.networks.iter().filter_map(|n| n.listener().next_deadline());
+        let all = knocking.chain(self.stack.next_timeout());
+        all.min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// Turns of the event loop so far.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// Changes whenever a link comes or goes.
+    pub(crate) fn links_generation(&self) -> u32 {
+        self.links_generation
+    }
+
+    /// Time of the last turn.
+    pub(crate) fn turned(&self) -> Instant {
+        self.turned
+    }
+}

@@ -1,0 +1,165 @@
+//! A socket that waits for connections.
+
+use crate::address::first_that_works;
+use crate::deadline::Manners;
+use crate::error::{fail, listen_failed};
+use crate::host::{Host, Inner};
+use crate::poller::Source;
+use crate::poller::sealed::{Origin, Sealed};
+use crate::shard::Socket;
+use crate::tcp_stream::TcpStream;
+use gannet_stack::tcp::ListenerId;
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+/// Connections that wait to be accepted at most, as in `std::net` on Linux.
+const BACKLOG: usize = 4096;
+
+/// Waits for TCP connections; the counterpart of [`std::net::TcpListener`].
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// use gannet::{Host, TcpListener};
+/// let network = format!("doc-listener-{}", std::process::id());
+/// let host = Host::builder().channel(&network, "10.0.0.1/24").build()?;
+/// let listener = TcpListener::bind(&host, "10.0.0.1:0")?;
+/// assert_ne!(listener.local_addr()?.port(), 0);
+/// listener.set_nonblocking(true)?;
+/// let nobody = listener.accept().unwrap_err();
+/// assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TcpListener {
+    socket: Arc<Listening>,
+}
+
+#[derive(Debug)]
+struct Listening {
+    host: Arc<Inner>,
+    id: ListenerId,
+    local: SocketAddrV4,
+    manners: Manners,
+}
+
+impl TcpListener {
+    /// Listens at the first address that works (0.0.0.0: all of the host's; port 0: a free one).
+    ///
+    /// # Errors
+    /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's; `Unsupported` for IPv6.
+    pub fn bind(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        first_that_works(address, |at| {
+            let inner = host.inner();
+            let listening = inner.shared.call(|shard, _| {
+                let id = shard.stack.tcp_listen(at, BACKLOG)?;
+                Ok((id, shard.stack.tcp_listener_address(id).unwrap_or(at)))
+            });
+            let (id, local) = listening.map_err(|error| listen_failed(at, error))?;
+            Ok(TcpListener {
+                socket: Arc::new(Listening {
+                    host: inner.clone(),
+                    id,
+                    local,
+                    manners: Manners::default(),
+                }),
+            })
+        })
+    }
+
+    /// The next connection, and where it comes from. Waits for one.
+    ///
+    /// # Errors
+    /// `WouldBlock` when non-blocking and nobody is there.
+    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let Listening {
+            host, id, manners, ..
+        } = &*self.socket;
+        let waiting_for = Socket::Listener(*id);
+        let stream = host
+            .shared
+            .wait(waiting_for, manners.reading(), |shard, _| {
+                let Some(connection) = shard.stack.tcp_accept(*id) else {
+                    return Poll::Pending;
+                };
+                let addresses = shard.stack.tcp_addresses(connection);
+                let gone = || fail(libc::ECONNABORTED, "accept a connection", "it ended");
+                Poll::Ready(addresses.ok_or_else(gone).map(|(local, peer)| {
+                    TcpStream::new(host.clone(), connection, local, peer)
+                }))
+            })?;
+        let peer = stream.peer_addr()?;
+        Ok((stream, peer))
+    }
+
+    /// Every connection to come, without its address; never ends.
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming { listener: self }
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.socket.local.into())
+    }
+
+    /// Whether [`TcpListener::accept`] returns `WouldBlock` rather than waiting.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        let flag = &self.socket.manners.nonblocking;
+        flag.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Another handle of the same socket.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn try_clone(&self) -> io::Result<TcpListener> {
+        Ok(TcpListener {
+            socket: self.socket.clone(),
+        })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.host.shared.call(|shard, now| {
+            shard.pollers.forget(Socket::Listener(id));
+            shard.stack.tcp_close_listener(now, id);
+        });
+    }
+}
+
+impl Sealed for TcpListener {
+    fn source(&self) -> Origin<'_> {
+        Origin {
+            host: &self.socket.host,
+            socket: Socket::Listener(self.socket.id),
+        }
+    }
+}
+
+impl Source for TcpListener {}
+
+/// The connections of a [`TcpListener`].
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    listener: &'a TcpListener,
+}
+
+impl Iterator for Incoming<'_> {
+    type Item = io::Result<TcpStream>;
+
+    fn next(&mut self) -> Option<io::Result<TcpStream>> {
+        Some(self.listener.accept().map(|(stream, _)| stream))
+    }
+}

@@ -1,0 +1,603 @@
+//! A TCP connection with the calls of `std::net::TcpStream`.
+
+use crate::address::first_that_works;
+use crate::blocks::{RecvBlock, SendBlock};
+use crate::deadline::{Manners, deadline};
+use crate::error::{connect_failed, connection_failed, fail, zero_timeout};
+use crate::host::{Host, Inner};
+use crate::poller::Source;
+use crate::poller::sealed::{Origin, Sealed};
+use crate::shard::{Shard, Socket};
+use crate::waiting::Patience;
+use gannet_base::Instant;
+use gannet_stack::tcp::{
+    RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo, TcpOption, TcpState,
+};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+/// Bytes handed to the stack at a time: what is sent is on its way while the rest is copied.
+const PIECE: usize = 64 << 10;
+
+/// A TCP connection; the counterpart of [`std::net::TcpStream`], with the same names and behaviour.
+/// Beyond those: [`TcpStream::info`], and sending and receiving without copies
+/// ([`TcpStream::take_block`], [`TcpStream::recv_block`]).
+///
+/// Dropping the last handle closes the connection: what was written still reaches the peer; bytes
+/// that nobody read make it a reset, as with the kernel's sockets.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// use gannet::{Host, TcpListener, TcpStream};
+/// use std::io::{Read, Write};
+/// let network = format!("doc-stream-{}", std::process::id());
+/// let server = Host::builder().channel(&network, "10.0.0.1/24").build()?;
+/// let client = Host::builder().channel(&network, "10.0.0.2/24").build()?;
+///
+/// let listener = TcpListener::bind(&server, "10.0.0.1:80")?;
+/// let mut near = TcpStream::connect(&client, "10.0.0.1:80")?;
+/// let (mut far, from) = listener.accept()?;
+/// assert_eq!(from, near.local_addr()?);
+///
+/// near.write_all(b"hello")?;
+/// let mut text = [0; 5];
+/// far.read_exact(&mut text)?;
+/// assert_eq!(&text, b"hello");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TcpStream {
+    socket: Arc<Connection>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    host: Arc<Inner>,
+    id: TcpId,
+    local: SocketAddrV4,
+    peer: SocketAddrV4,
+    manners: Manners,
+    /// The end of the connection was reported: from now on it is only closed.
+    reported: AtomicBool,
+    nodelay: AtomicBool,
+    linger: std::sync::Mutex<Option<Duration>>,
+}
+
+impl TcpStream {
+    pub(crate) fn new(
+        host: Arc<Inner>,
+        id: TcpId,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+    ) -> TcpStream {
+        TcpStream {
+            socket: Arc::new(Connection {
+                host,
+                id,
+                local,
+                peer,
+                manners: Manners::default(),
+                reported: AtomicBool::new(false),
+                nodelay: AtomicBool::new(false),
+                linger: std::sync::Mutex::new(None),
+            }),
+        }
+    }
+
+    /// Connects to the first address that works.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` when nobody listens there; `HostUnreachable` when no process of the
+    /// network has the address; `NetworkUnreachable` without a route; `TimedOut`; `Unsupported` for
+    /// IPv6.
+    pub fn connect(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpStream> {
+        first_that_works(address, |to| open(host, to, Instant::FAR_FUTURE))
+    }
+
+    /// As [`TcpStream::connect`], for one address, and not for ever.
+    ///
+    /// # Errors
+    /// As there; `TimedOut` when `timeout` has passed; `InvalidInput` when it is zero.
+    pub fn connect_timeout(
+        host: &Host,
+        address: &SocketAddr,
+        timeout: Duration,
+    ) -> io::Result<TcpStream> {
+        if timeout.is_zero() {
+            return Err(zero_timeout());
+        }
+        first_that_works(address, |to| open(host, to, deadline(Some(timeout))))
+    }
+
+    /// The peer's end.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.socket.peer.into())
+    }
+
+    /// Our end.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.socket.local.into())
+    }
+
+    /// Another handle of the same connection.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn try_clone(&self) -> io::Result<TcpStream> {
+        Ok(self.clone())
+    }
+
+    /// Closes one direction or both: after `Write` the peer reads the end of the stream.
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection has ended.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => StackShutdown::Read,
+            Shutdown::Write => StackShutdown::Write,
+            Shutdown::Both => StackShutdown::Both,
+        };
+        let Connection { host, id, peer, .. } = &*self.socket;
+        let done = host
+            .shared
+            .call(|shard, now| shard.stack.tcp_shutdown(now, *id, how));
+        done.map_err(|_| {
+            let what = format!("shut down the connection to {peer}");
+            fail(libc::ENOTCONN, what, "it has ended")
+        })
+    }
+
+    /// How long reading may wait; `None`: for ever. Then it gives `WouldBlock`, as std on Unix.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket.manners.read.set(timeout)
+    }
+
+    /// How long writing may wait; `None`: for ever. Then it gives `WouldBlock`, as std on Unix.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero.
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket.manners.write.set(timeout)
+    }
+
+    /// See [`TcpStream::set_read_timeout`].
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(self.socket.manners.read.get())
+    }
+
+    /// See [`TcpStream::set_write_timeout`].
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
+        Ok(self.socket.manners.write.get())
+    }
+
+    /// Whether calls give `WouldBlock` rather than waiting.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        let flag = &self.socket.manners.nonblocking;
+        flag.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// `true`: small writes leave at once, rather than waiting for what is unacknowledged (Nagle).
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.socket.nodelay.store(nodelay, Ordering::Relaxed);
+        self.set_option(TcpOption::NoDelay(nodelay))
+    }
+
+    /// See [`TcpStream::set_nodelay`].
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(self.socket.nodelay.load(Ordering::Relaxed))
+    }
+
+    /// `Some(0)`: closing resets the connection and throws away what is unsent. Otherwise closing
+    /// never waits: the host goes on sending.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        *lock(&self.socket.linger) = linger;
+        self.set_option(TcpOption::Linger(linger))
+    }
+
+    /// See [`TcpStream::set_linger`].
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(*lock(&self.socket.linger))
+    }
+
+    /// Probes a silent peer after this idle time, and fails when it does not answer; `None` (the
+    /// default): never.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        self.set_option(TcpOption::KeepAlive(idle))
+    }
+
+    /// Gives up when data stays unacknowledged for this long (RFC 9293 section 3.8.3); `None` (the
+    /// default): after a number of retransmissions.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_option(TcpOption::UserTimeout(timeout))
+    }
+
+    /// How many bytes may be written and not yet acknowledged.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_send_buffer(&self, bytes: u32) -> io::Result<()> {
+        self.set_option(TcpOption::SendBuffer(bytes))
+    }
+
+    /// How many bytes may wait to be read. Switches off the buffer's growth with the flow.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
+        self.set_option(TcpOption::ReceiveBuffer(bytes))
+    }
+
+    /// The error that the next call would report, which then does not report it.
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let Connection {
+            host,
+            id,
+            peer,
+            reported,
+            ..
+        } = &*self.socket;
+        let status = host.shared.call(|shard, _| shard.stack.tcp_status(*id));
+        let error = status.and_then(|s| s.error);
+        let fresh = error.filter(|_| !reported.swap(true, Ordering::Relaxed));
+        Ok(fresh.map(|error| connection_failed("use the connection to", *peer, error)))
+    }
+
+    /// What the connection knows about itself: round trip, windows, queues, retransmissions.
+    ///
+    /// # Errors
+    /// `NotConnected` when it has ended and nothing is left of it.
+    pub fn info(&self) -> io::Result<TcpInfo> {
+        let Connection { host, id, peer, .. } = &*self.socket;
+        let info = host.shared.call(|shard, _| shard.stack.tcp_info(*id));
+        let what = || format!("describe the connection to {peer}");
+        info.ok_or_else(|| fail(libc::ENOTCONN, what(), "it has ended"))
+    }
+
+    /// As reading, but the bytes stay to be read again.
+    ///
+    /// # Errors
+    /// As reading.
+    pub fn peek(&self, out: &mut [u8]) -> io::Result<usize> {
+        self.socket
+            .receive(|shard, _, id| shard.stack.tcp_peek(id, out))
+    }
+
+    /// A block of the connection's memory, to be filled in place and sent with
+    /// [`TcpStream::send_block`]: nothing is copied on the way, not even to another process.
+    ///
+    /// # Errors
+    /// As writing; waits while all blocks are under way.
+    pub fn take_block(&self) -> io::Result<SendBlock> {
+        let sent = self
+            .socket
+            .send(|shard, _, id| shard.stack.tcp_take_block(id));
+        sent.map(SendBlock::new)
+    }
+
+    /// Sends the first `len` bytes of a filled block. Waits for room like writing.
+    ///
+    /// # Errors
+    /// As writing, and `InvalidInput` when the block is another host's or `len` is 0 or too large;
+    /// the block is lost with the error.
+    pub fn send_block(&self, block: SendBlock, len: usize) -> io::Result<()> {
+        let mut block = Some(block.into_inner());
+        self.socket.send(|shard, now, id| {
+            let Some(filled) = block.take() else {
+                return Err(SendError::BadBlock);
+            };
+            let sent = shard.stack.tcp_send_block(now, id, filled, len);
+            sent.map_err(|(error, returned)| {
+                block = returned;
+                error
+            })
+        })
+    }
+
+    /// The next received bytes where they lie, not copied: at most one block's worth; `None` at the
+    /// end of the stream. The sender's memory is held until the block is dropped.
+    ///
+    /// # Errors
+    /// As reading.
+    pub fn recv_block(&self) -> io::Result<Option<RecvBlock>> {
+        let host = &self.socket.host;
+        let block = self
+            .socket
+            .receive(|shard, now, id| shard.stack.tcp_recv_block(now, id))?;
+        Ok(block.map(|block| RecvBlock::new(host.clone(), block)))
+    }
+
+    fn set_option(&self, option: TcpOption) -> io::Result<()> {
+        let Connection { host, id, peer, .. } = &*self.socket;
+        let known = host
+            .shared
+            .call(|shard, _| shard.stack.tcp_set_option(*id, option));
+        let what = || format!("set an option of the connection to {peer}");
+        known
+            .then_some(())
+            .ok_or_else(|| fail(libc::EINVAL, what(), "it has ended"))
+    }
+}
+
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Connects to `to` and waits until it is open, or has failed.
+fn open(host: &Host, to: SocketAddrV4, deadline: Instant) -> io::Result<TcpStream> {
+    let host = host.inner();
+    host.shared.reach(*to.ip())?;
+    let id = host
+        .shared
+        .call(|shard, now| shard.stack.tcp_connect(now, None, to));
+    let id = id.map_err(|error| connect_failed(to, error))?;
+    let patience = Patience::Until(deadline);
+    let opened = host.shared.wait(Socket::Connection(id), patience, |shard, _| {
+        let Some(status) = shard.stack.tcp_status(id) else {
+            return Poll::Ready(Err(connection_failed("connect to", to, TcpError::Aborted)));
+        };
+        match (status.error, status.state) {
+            (Some(error), _) => Poll::Ready(Err(connection_failed("connect to", to, error))),
+            (None, TcpState::SynSent | TcpState::SynReceived) => Poll::Pending,
+            (None, _) => Poll::Ready(Ok(shard.stack.tcp_addresses(id))),
+        }
+    });
+    match opened {
+        Ok(addresses) => {
+            let (local, peer) = addresses.unwrap_or((to, to));
+            Ok(TcpStream::new(host.clone(), id, local, peer))
+        }
+        Err(error) => {
+            host.shared.call(|shard, now| shard.stack.tcp_close(now, id));
+            if error.kind() == io::ErrorKind::WouldBlock {
+                let why = "no answer within the time given";
+                return Err(fail(libc::ETIMEDOUT, format!("connect to {to}"), why));
+            }
+            Err(error)
+        }
+    }
+}
+
+impl Connection {
+    /// One reading call.
+    #[inline]
+    fn receive<T: Ended>(
+        &self,
+        mut take: impl FnMut(&mut Shard, Instant, TcpId) -> Result<T, RecvError>,
+    ) -> io::Result<T> {
+        let socket = Socket::Connection(self.id);
+        let patience = self.manners.reading();
+        self.host.shared.wait(socket, patience, |shard, now| {
+            match take(shard, now, self.id) {
+                Ok(done) => Poll::Ready(Ok(done)),
+                Err(RecvError::WouldBlock) => Poll::Pending,
+                Err(RecvError::NotConnected) => Poll::Ready(Err(self.unconnected("read from"))),
+                Err(RecvError::Failed(error)) => Poll::Ready(self.end_of_reading(error)),
+            }
+        })
+    }
+
+    /// One writing call.
+    #[inline]
+    fn send<T>(
+        &self,
+        mut give: impl FnMut(&mut Shard, Instant, TcpId) -> Result<T, SendError>,
+    ) -> io::Result<T> {
+        let socket = Socket::Connection(self.id);
+        let patience = self.manners.writing();
+        self.host.shared.wait(socket, patience, |shard, now| {
+            match give(shard, now, self.id) {
+                Ok(done) => Poll::Ready(Ok(done)),
+                Err(SendError::WouldBlock) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(self.end_of_writing(error))),
+            }
+        })
+    }
+
+    /// Queues all of `data`, waiting for room as often as needed; less only if patience ends.
+    fn write(&self, data: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut slices = data.iter();
+        let mut rest: &[u8] = &[];
+        let mut done = 0;
+        let wrote = self.send(|shard, now, id| {
+            loop {
+                if rest.is_empty() {
+                    match slices.next() {
+                        Some(slice) => rest = slice,
+                        None => return Ok(()),
+                    }
+                    continue;
+                }
+                let piece = rest.get(..PIECE).unwrap_or(rest);
+                let taken = shard.stack.tcp_send(now, id, piece)?;
+                done += taken;
+                rest = rest.get(taken..).unwrap_or(&[]);
+                if !rest.is_empty() {
+                    shard.stack.flush();
+                }
+            }
+        });
+        match wrote {
+            // An error after some bytes is the next call's.
+            Err(_) if done > 0 => Ok(done),
+            Err(error) => Err(error),
+            Ok(()) => Ok(done),
+        }
+    }
+
+    #[cold]
+    fn unconnected(&self, what: &str) -> io::Error {
+        let what = format!("{what} {}", self.peer);
+        fail(libc::ENOTCONN, what, "the connection is still being opened")
+    }
+
+    /// As the kernel does it: the error once, then the end of the stream.
+    #[cold]
+    fn end_of_reading<T: Ended>(&self, error: TcpError) -> io::Result<T> {
+        if self.reported.swap(true, Ordering::Relaxed) {
+            return Ok(T::END);
+        }
+        Err(connection_failed("read from", self.peer, error))
+    }
+
+    #[cold]
+    fn end_of_writing(&self, error: SendError) -> io::Error {
+        let what = || format!("write to {}", self.peer);
+        match error {
+            SendError::WouldBlock => crate::error::would_block(),
+            SendError::NotConnected => self.unconnected("write to"),
+            SendError::ShutDown => fail(libc::EPIPE, what(), "this side has shut down writing"),
+            SendError::BadBlock => {
+                let why = "the block is another link's, or its length is 0 or too large";
+                fail(libc::EINVAL, what(), why)
+            }
+            SendError::Failed(error) => {
+                if self.reported.swap(true, Ordering::Relaxed) {
+                    return fail(libc::EPIPE, what(), "the connection has ended");
+                }
+                connection_failed("write to", self.peer, error)
+            }
+        }
+    }
+}
+
+/// What a reading call gives at the end of the stream.
+trait Ended {
+    const END: Self;
+}
+
+impl Ended for usize {
+    const END: usize = 0;
+}
+
+impl<T> Ended for Option<T> {
+    const END: Option<T> = None;
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let id = self.id;
+        self.host.shared.call(|shard, now| {
+            shard.pollers.forget(Socket::Connection(id));
+            shard.stack.tcp_close(now, id);
+        });
+    }
+}
+
+impl Read for &TcpStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        self.socket
+            .receive(|shard, now, id| shard.stack.tcp_recv(now, id, out))
+    }
+
+    fn read_vectored(&mut self, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.socket.receive(|shard, now, id| {
+            let mut done = 0;
+            for slice in out.iter_mut().filter(|s| !s.is_empty()) {
+                match shard.stack.tcp_recv(now, id, slice) {
+                    Ok(n) => done += n,
+                    Err(error) if done == 0 => return Err(error),
+                    Err(_) => break,
+                }
+            }
+            Ok(done)
+        })
+    }
+}
+
+impl Write for &TcpStream {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.socket.write(&[IoSlice::new(data)])
+    }
+
+    fn write_vectored(&mut self, data: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.write(data)
+    }
+
+    /// Nothing to do: what was written is on its way.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for TcpStream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(out)
+    }
+
+    fn read_vectored(&mut self, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        (&*self).read_vectored(out)
+    }
+}
+
+impl Write for TcpStream {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        (&*self).write(data)
+    }
+
+    fn write_vectored(&mut self, data: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&*self).write_vectored(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sealed for TcpStream {
+    fn source(&self) -> Origin<'_> {
+        Origin {
+            host: &self.socket.host,
+            socket: Socket::Connection(self.socket.id),
+        }
+    }
+}
+
+impl Source for TcpStream {}
