@@ -227,7 +227,7 @@ impl<D: Driver> Stack<D> {
     /// fail; datagrams that came by it and were not read are lost.
     pub fn remove_link(&mut self, _now: Instant, id: LinkId) -> Option<Endpoint<D>> {
         self.ip.links.get(id)?;
-        self.tcp.link_gone(&mut self.ip, id);
+        self.tcp.link_removed(&mut self.ip, id);
         self.udp.link_lost(&mut self.ip, id);
         self.udp.link_removed(&mut self.ip, id);
         self.ip.forget_link(id);
@@ -236,6 +236,12 @@ impl<D: Driver> Stack<D> {
         let mut endpoint = link.endpoint;
         endpoint.pool.complete_all();
         Some(endpoint)
+    }
+
+    /// Whether anything that came by a link waits to be read: a link that is gone is worth keeping
+    /// until it was.
+    pub fn has_unread(&mut self, id: LinkId) -> bool {
+        self.tcp.has_unread(id) || self.udp.has_unread(id)
     }
 
     /// A link.

@@ -191,6 +191,12 @@ impl<D: Driver> Stack<D> {
         self.tcp.take_ready()
     }
 
+    /// Number of connections that nobody holds any more, and whose peer has not acknowledged
+    /// everything.
+    pub fn tcp_undelivered(&mut self) -> usize {
+        self.tcp.undelivered()
+    }
+
     /// Number of connections in any state.
     pub fn tcp_connections(&self) -> usize {
         self.tcp.connections()

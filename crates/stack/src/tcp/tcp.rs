@@ -177,7 +177,9 @@ impl Tcp {
             endpoint.release_frame(frame); // text of a SYN comes again once the connection is open
         }
         match listener {
-            Some(listener) => self.arrives_in_listen(ip, now, listener, (local, remote), seg),
+            Some(listener) => {
+                self.arrives_in_listen(ip, now, (listener, packet.link), (local, remote), seg)
+            }
             None => {
                 self.counters.add(TcpEvent::NoSocket);
                 let Tcp {
@@ -271,7 +273,7 @@ impl Tcp {
         &mut self,
         ip: &mut Ip<D>,
         now: Instant,
-        listener: ListenerId,
+        (listener, link): (ListenerId, LinkId),
         (local, remote): (SocketAddrV4, SocketAddrV4),
         seg: &Segment,
     ) {
@@ -311,10 +313,15 @@ impl Tcp {
             return self.counters.add(TcpEvent::BacklogFull);
         }
         at.opening += 1;
-        let Ok(path) = ip.path(Some(*local.ip()), *remote.ip()) else {
+        let Ok(mut path) = ip.path(Some(*local.ip()), *remote.ip()) else {
             at.opening -= 1;
             return self.counters.add(TcpEvent::BadAddress);
         };
+        // Two processes that meet at the same time have two channels: answer in the one it came by.
+        let peer = ip.links.get(link).and_then(|l| l.config.peer);
+        if peer == Some(*remote.ip()) {
+            path.link = link;
+        }
         if self.table.len() >= self.config.connections_max {
             if let Some(at) = self.table.listener_mut(listener) {
                 at.opening -= 1;
@@ -382,16 +389,19 @@ impl Tcp {
         self.wheel.next_expiry()
     }
 
-    /// The link is gone: its connections fail.
+    /// The link's other side is gone: its connections fail. What arrived can still be read, and where
+    /// the peer had said that this was all, its end too.
     pub(crate) fn link_gone<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
-        for index in self.table.indices() {
-            let on_link = self
-                .table
-                .at_mut(index)
-                .is_some_and(|e| e.conn.path.link == link);
-            if !on_link {
-                continue;
-            }
+        for index in self.on_link(link) {
+            self.with(ip, Instant::ZERO, index, |conn, cx| {
+                conn.fail(cx.ip, Some(TcpError::LinkGone));
+            });
+        }
+    }
+
+    /// The link, and so the memory, goes: what was not read is lost.
+    pub(crate) fn link_removed<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
+        for index in self.on_link(link) {
             self.with(ip, Instant::ZERO, index, |conn, cx| {
                 if let State::Open(open) = &mut conn.state {
                     open.recv.forget();
@@ -399,6 +409,41 @@ impl Tcp {
                 conn.fail(cx.ip, Some(TcpError::LinkGone));
             });
         }
+    }
+
+    /// Whether bytes that came by `link` wait to be read.
+    pub(crate) fn has_unread(&mut self, link: LinkId) -> bool {
+        self.on_link(link).into_iter().any(|index| {
+            let entry = self.table.at_mut(index);
+            entry.is_some_and(|e| match &e.conn.state {
+                State::Open(open) => open.recv.queue.len() > 0,
+                _ => false,
+            })
+        })
+    }
+
+    fn on_link(&mut self, link: LinkId) -> Vec<u32> {
+        let all = self.table.indices();
+        all.filter(|&index| {
+            let entry = self.table.at_mut(index);
+            entry.is_some_and(|e| e.conn.path.link == link)
+        })
+        .collect()
+    }
+
+    /// Number of connections that nobody holds any more, and whose peer has not acknowledged
+    /// everything.
+    pub fn undelivered(&mut self) -> usize {
+        let mut count = 0;
+        for index in self.table.indices() {
+            let entry = self.table.at_mut(index).filter(|e| !e.conn.attached);
+            count += usize::from(entry.is_some_and(|e| match &e.conn.state {
+                State::Open(open) => open.phase.sends(),
+                State::SynReceived(opening) => opening.close,
+                _ => false,
+            }));
+        }
+        count
     }
 
     /// A neighbour answered, or gave up answering: connections that wait for one look again.

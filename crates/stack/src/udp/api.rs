@@ -317,6 +317,12 @@ impl Udp {
         }
     }
 
+    /// Whether datagrams that came by `link` wait to be read.
+    pub(crate) fn has_unread(&self, link: LinkId) -> bool {
+        let mut sockets = self.sockets.iter().flatten();
+        sockets.any(|s| s.queue.holds(link))
+    }
+
     /// The link goes: what came by it and was not read is lost.
     pub(crate) fn link_removed<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
         let Some(endpoint) = ip.endpoint(link) else {

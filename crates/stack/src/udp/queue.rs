@@ -89,6 +89,11 @@ impl ReceiveQueue {
         self.entries.is_empty()
     }
 
+    /// Whether any of them came by `link`.
+    pub(super) fn holds(&self, link: LinkId) -> bool {
+        self.entries.iter().any(|e| e.link == link)
+    }
+
     /// Bytes that wait.
     pub(super) fn bytes(&self) -> u64 {
         self.entries.iter().map(|e| u64::from(e.left)).sum()
