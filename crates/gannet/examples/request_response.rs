@@ -122,7 +122,10 @@ fn ask(address: &str, server: &str) -> io::Result<()> {
         stream.read_exact(&mut response)
     })?;
     let info = stream.info()?;
-    println!("TCP's own estimate: {:?}, retransmissions: {}", info.rtt, info.retransmissions);
+    println!(
+        "TCP's own estimate: {:?}, retransmissions: {}",
+        info.rtt, info.retransmissions
+    );
     Ok(())
 }
 

@@ -93,9 +93,20 @@ mod tests {
         for (address, inside) in [("10.1.2.255", true), ("10.1.3.0", false)] {
             assert_eq!(prefix.contains(address.parse().unwrap()), inside);
         }
-        assert!(Prefix::parse("1.2.3.4/0").unwrap().contains(Ipv4Addr::BROADCAST));
+        assert!(
+            Prefix::parse("1.2.3.4/0")
+                .unwrap()
+                .contains(Ipv4Addr::BROADCAST)
+        );
         assert_eq!(Prefix::parse("1.2.3.4").unwrap().len, 32);
-        for bad in ["", "10.1.2.3/33", "10.1.2/24", "::1/64", "10.1.2.3/", "a/b/c"] {
+        for bad in [
+            "",
+            "10.1.2.3/33",
+            "10.1.2/24",
+            "::1/64",
+            "10.1.2.3/",
+            "a/b/c",
+        ] {
             let error = Prefix::parse(bad).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bad}");
             assert!(error.to_string().contains("try:"), "{error}");

@@ -226,7 +226,10 @@ impl HostBuilder {
             let stack = &mut shard.stack;
             stack.add_route(network.address, network.len, Some(gateway), id);
         }
-        Host::start(Arc::new(Shared::new(shard, watch, self.policy)), self.linger)
+        Host::start(
+            Arc::new(Shared::new(shard, watch, self.policy)),
+            self.linger,
+        )
     }
 }
 
@@ -250,7 +253,11 @@ fn open(plan: Plan, mtu: Option<u32>) -> io::Result<(String, gannet_link::Endpoi
             ("tap".to_owned(), any(endpoint, AnyDriver::Tap))
         }
         Plan::Channel(network) => {
-            return Err(fail(libc::EINVAL, network, "a network is joined, not opened"));
+            return Err(fail(
+                libc::EINVAL,
+                network,
+                "a network is joined, not opened",
+            ));
         }
     })
 }

@@ -51,7 +51,9 @@ pub(crate) fn captured(
     })?;
     let clock: fn() -> u64 = clock::wall_nanos;
     let captured = Capture::start(endpoint, BufWriter::new(file), name, 0, clock);
-    Ok(any(captured, |driver| AnyDriver::Captured(Box::new(driver))))
+    Ok(any(captured, |driver| {
+        AnyDriver::Captured(Box::new(driver))
+    }))
 }
 
 /// `endpoint` with its driver as one of many.

@@ -113,7 +113,9 @@ impl Poller {
         let socket = self.own(source)?;
         let watched = self.host.shared.call(|shard, _| {
             let new = shard.pollers.watch(self.number, socket, token, interest);
-            shard.waiting.tell(Socket::Poller(self.number), &shard.watch);
+            shard
+                .waiting
+                .tell(Socket::Poller(self.number), &shard.watch);
             new
         });
         let twice = || crate::error::fail(libc::EEXIST, "watch a socket", "it is watched already");
@@ -130,7 +132,9 @@ impl Poller {
             let known = shard.pollers.unwatch(self.number, socket);
             if known {
                 shard.pollers.watch(self.number, socket, token, interest);
-                shard.waiting.tell(Socket::Poller(self.number), &shard.watch);
+                shard
+                    .waiting
+                    .tell(Socket::Poller(self.number), &shard.watch);
             }
             known.then_some(()).ok_or_else(unknown)
         })
@@ -211,13 +215,19 @@ impl Waker {
     pub fn wake(&self) {
         self.host.shared.call(|shard, _| {
             shard.pollers.wake(self.number);
-            shard.waiting.tell(Socket::Poller(self.number), &shard.watch);
+            shard
+                .waiting
+                .tell(Socket::Poller(self.number), &shard.watch);
         });
     }
 }
 
 fn unknown() -> io::Error {
-    crate::error::fail(libc::ENOENT, "find a socket", "it is not watched by this poller")
+    crate::error::fail(
+        libc::ENOENT,
+        "find a socket",
+        "it is not watched by this poller",
+    )
 }
 
 /// All pollers of a host; a part of the shard, under its lock.

@@ -15,6 +15,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a call can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +34,15 @@ struct Attached {
     id: LinkId,
     /// The one host at its other end, if it is a channel.
     peer: Option<Ipv4Addr>,
+    /// Its other end is gone; only what arrived before is left.
+    gone: bool,
 }
+
+/// Rounds in which a dead peer's last packets are taken in.
+const LAST_WORDS: usize = 64;
+/// How soon to look again whether a dead link was read to its end, at first and at last.
+const BURIAL_FIRST: Duration = Duration::from_millis(100);
+const BURIAL_LAST: Duration = Duration::from_secs(10);
 
 /// The stack with everything around it.
 pub(crate) struct Shard {
@@ -49,6 +58,9 @@ pub(crate) struct Shard {
     links: Vec<Attached>,
     next_link: u32,
     links_generation: u32,
+    /// When to look at dead links again, and how long to wait then.
+    burial_due: Instant,
+    burial_wait: Duration,
     /// Turns of the event loop so far, and the time of the last.
     pub(crate) turns: u64,
     pub(crate) turned: Instant,
@@ -79,6 +91,8 @@ impl Shard {
             links: Vec::new(),
             next_link: 0,
             links_generation: 1,
+            burial_due: Instant::FAR_FUTURE,
+            burial_wait: BURIAL_FIRST,
             turns: 0,
             turned: Instant::ZERO,
             look_due: Instant::ZERO,
@@ -106,7 +120,12 @@ impl Shard {
         }
         let peer = config.peer;
         let id = self.stack.add_link(endpoint, config);
-        self.links.push(Attached { number, id, peer });
+        self.links.push(Attached {
+            number,
+            id,
+            peer,
+            gone: false,
+        });
         self.links_generation = self.links_generation.wrapping_add(1);
         Ok(id)
     }
@@ -137,7 +156,11 @@ impl Shard {
         peer: Ipv4Addr,
     ) -> io::Result<()> {
         let Some(network) = self.networks.get(network) else {
-            return Err(fail(libc::ENETDOWN, format!("reach {peer}"), "no such network"));
+            return Err(fail(
+                libc::ENETDOWN,
+                format!("reach {peer}"),
+                "no such network",
+            ));
         };
         let config = LinkConfig {
             addresses: vec![LinkAddress {
@@ -155,7 +178,10 @@ impl Shard {
     /// The network of processes that `to` is in, if there is no channel to it yet.
     pub(crate) fn unlinked_network(&self, to: Ipv4Addr) -> Option<usize> {
         let index = self.networks.iter().position(|n| n.own.contains(to))?;
-        let own = self.networks.get(index).is_some_and(|n| n.own.address == to);
+        let own = self
+            .networks
+            .get(index)
+            .is_some_and(|n| n.own.address == to);
         let linked = self.links.iter().any(|l| l.peer == Some(to));
         (!own && !linked).then_some(index)
     }
@@ -164,14 +190,18 @@ impl Shard {
     pub(crate) fn heed(&mut self, signals: &Signals, now: Instant) {
         for signal in signals.iter() {
             match signal {
-                Signal::Kick => self.watch.unkick(),
+                // The leader's, and only the leader takes it back: see `waiting.rs`.
+                Signal::Kick => {}
                 Signal::Traffic(number) => self.with_driver(number, |d| d.rung()),
                 Signal::HangUp(number) => self.with_driver(number, AnyDriver::hung_up),
                 Signal::Knock(network) => self.open_doors(network as usize, now),
             }
         }
         for network in 0..self.networks.len() {
-            let due = self.networks.get(network).and_then(|n| n.listener().next_deadline());
+            let due = self
+                .networks
+                .get(network)
+                .and_then(|n| n.listener().next_deadline());
             if due.is_some_and(|due| due <= now) {
                 self.open_doors(network, now);
             }
@@ -197,25 +227,59 @@ impl Shard {
         }
     }
 
-    /// Removes links whose other end is gone, after what it had sent has been taken in.
+    /// Lets go of links whose other end is gone: at once of their descriptors, and of their memory
+    /// when everything that had arrived was read.
     fn bury_the_dead(&mut self) {
-        let mut at = 0;
-        while let Some(&Attached { id, .. }) = self.links.get(at) {
-            let state = self.stack.link_mut(id).map(|e| e.state());
-            if state.is_some_and(|s| s != LinkState::Gone) {
-                at += 1;
+        for at in 0..self.links.len() {
+            let Some(&Attached { id, gone, .. }) = self.links.get(at) else {
+                break;
+            };
+            let state = self.stack.link(id).map(Endpoint::state);
+            if gone || state != Some(LinkState::Gone) {
                 continue;
             }
-            for _ in 0..64 {
+            self.unwatch(id);
+            self.links_generation = self.links_generation.wrapping_add(1);
+            self.burial_due = Instant::ZERO;
+            if let Some(link) = self.links.get_mut(at) {
+                (link.gone, link.peer) = (true, None);
+            }
+            // What it had sent comes first, then the stack sees for itself.
+            for _ in 0..LAST_WORDS {
                 if !self.stack.poll(self.turned) {
                     break;
                 }
             }
-            self.unwatch(id);
-            self.stack.remove_link(self.turned, id);
-            self.links.remove(at);
-            self.links_generation = self.links_generation.wrapping_add(1);
+            self.tell_ready();
         }
+        if self.turned >= self.burial_due {
+            self.bury();
+        }
+    }
+
+    /// Removes dead links that hold nothing any more; looks again later, and ever less often, if
+    /// some do.
+    fn bury(&mut self) {
+        let Shard {
+            stack,
+            links,
+            turned,
+            ..
+        } = self;
+        links.retain(|link| {
+            let keep = !link.gone || stack.has_unread(link.id);
+            if !keep {
+                drop(stack.remove_link(*turned, link.id));
+            }
+            keep
+        });
+        if !links.iter().any(|l| l.gone) {
+            self.burial_wait = BURIAL_FIRST;
+            self.burial_due = Instant::FAR_FUTURE;
+            return;
+        }
+        self.burial_due = *turned + self.burial_wait;
+        self.burial_wait = (self.burial_wait * 2).min(BURIAL_LAST);
     }
 
     /// The stack may keep a dead link for the bytes that wait to be read; the kernel has nothing
@@ -238,9 +302,14 @@ impl Shard {
 
     /// When the event loop must turn again at the latest.
     pub(crate) fn next_timeout(&self) -> Instant {
-        let knocking = self.networks.iter().filter_map(|n| n.listener().next_deadline());
+        let knocking = self
+            .networks
+            .iter()
+            .filter_map(|n| n.listener().next_deadline());
         let all = knocking.chain(self.stack.next_timeout());
-        all.min().unwrap_or(Instant::FAR_FUTURE)
+        all.chain([self.burial_due])
+            .min()
+            .unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Turns of the event loop so far.

@@ -87,9 +87,11 @@ impl TcpListener {
                 };
                 let addresses = shard.stack.tcp_addresses(connection);
                 let gone = || fail(libc::ECONNABORTED, "accept a connection", "it ended");
-                Poll::Ready(addresses.ok_or_else(gone).map(|(local, peer)| {
-                    TcpStream::new(host.clone(), connection, local, peer)
-                }))
+                Poll::Ready(
+                    addresses
+                        .ok_or_else(gone)
+                        .map(|(local, peer)| TcpStream::new(host.clone(), connection, local, peer)),
+                )
             })?;
         let peer = stream.peer_addr()?;
         Ok((stream, peer))

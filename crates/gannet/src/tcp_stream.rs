@@ -364,7 +364,9 @@ impl TcpStream {
 }
 
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Connects to `to` and waits until it is open, or has failed.
@@ -376,23 +378,26 @@ fn open(host: &Host, to: SocketAddrV4, deadline: Instant) -> io::Result<TcpStrea
         .call(|shard, now| shard.stack.tcp_connect(now, None, to));
     let id = id.map_err(|error| connect_failed(to, error))?;
     let patience = Patience::Until(deadline);
-    let opened = host.shared.wait(Socket::Connection(id), patience, |shard, _| {
-        let Some(status) = shard.stack.tcp_status(id) else {
-            return Poll::Ready(Err(connection_failed("connect to", to, TcpError::Aborted)));
-        };
-        match (status.error, status.state) {
-            (Some(error), _) => Poll::Ready(Err(connection_failed("connect to", to, error))),
-            (None, TcpState::SynSent | TcpState::SynReceived) => Poll::Pending,
-            (None, _) => Poll::Ready(Ok(shard.stack.tcp_addresses(id))),
-        }
-    });
+    let opened = host
+        .shared
+        .wait(Socket::Connection(id), patience, |shard, _| {
+            let Some(status) = shard.stack.tcp_status(id) else {
+                return Poll::Ready(Err(connection_failed("connect to", to, TcpError::Aborted)));
+            };
+            match (status.error, status.state) {
+                (Some(error), _) => Poll::Ready(Err(connection_failed("connect to", to, error))),
+                (None, TcpState::SynSent | TcpState::SynReceived) => Poll::Pending,
+                (None, _) => Poll::Ready(Ok(shard.stack.tcp_addresses(id))),
+            }
+        });
     match opened {
         Ok(addresses) => {
             let (local, peer) = addresses.unwrap_or((to, to));
             Ok(TcpStream::new(host.clone(), id, local, peer))
         }
         Err(error) => {
-            host.shared.call(|shard, now| shard.stack.tcp_close(now, id));
+            host.shared
+                .call(|shard, now| shard.stack.tcp_close(now, id));
             if error.kind() == io::ErrorKind::WouldBlock {
                 let why = "no answer within the time given";
                 return Err(fail(libc::ETIMEDOUT, format!("connect to {to}"), why));

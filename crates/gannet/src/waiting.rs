@@ -34,9 +34,10 @@ use std::time::Duration;
 
 /// Looks at the links between two times of letting other threads in and reading the clock.
 const LOOKS: u32 = 16;
-/// How long the background thread leaves a busy application alone.
+/// How long the background thread leaves a busy application alone: the longer it has been busy, the
+/// longer, up to `DOZE`.
 const DOZE: Duration = Duration::from_millis(10);
-/// The same while other threads wait for their sockets and nobody leads.
+/// At first, and while other threads wait for their sockets and nobody leads.
 const SHORT_DOZE: Duration = Duration::from_millis(1);
 /// An application that comes back sooner than this need not appoint a leader when it leaves.
 const QUICK: Duration = Duration::from_micros(50);
@@ -96,7 +97,11 @@ struct Sleeper {
 impl Waiting {
     /// `socket` may be ready: wakes those who wait for it.
     pub(crate) fn tell(&mut self, socket: Socket, watch: &Watch) {
-        if self.leader.as_ref().is_some_and(|l| l.socket == Some(socket)) {
+        if self
+            .leader
+            .as_ref()
+            .is_some_and(|l| l.socket == Some(socket))
+        {
             self.kick_leader(watch);
         }
         if self.asleep == 0 {
@@ -348,6 +353,9 @@ impl Shared {
         self.watch.wait(&mut signals, timeout);
         let mut shard = self.lock();
         let kicked = shard.waiting.leader.take().is_some_and(|l| l.kicked);
+        if kicked {
+            self.watch.unkick();
+        }
         if armed {
             shard.stack.disarm();
         }
@@ -412,7 +420,7 @@ impl Shared {
     /// The background thread: see the module's description.
     pub(crate) fn attend(&self) {
         let mut shard = self.lock();
-        let (mut calls, mut turns) = (0, 0);
+        let (mut calls, mut turns, mut doze) = (0, 0, SHORT_DOZE);
         while !shard.waiting.closing {
             let busy = shard.waiting.spinners > 0 || shard.waiting.calls != calls;
             calls = shard.waiting.calls;
@@ -420,11 +428,13 @@ impl Shared {
                 shard.turn(clock::now());
                 shard.stack.flush();
                 shard = self.lead(shard, None, Instant::FAR_FUTURE).0;
+                doze = SHORT_DOZE;
                 continue;
             }
             shard = if busy {
                 let late = shard.waiting.asleep > 0 && shard.waiting.leader.is_none();
-                let tick = if late { SHORT_DOZE } else { DOZE };
+                let tick = if late { SHORT_DOZE } else { doze };
+                doze = (doze * 2).min(DOZE);
                 let dozed = self.background.wait_timeout(shard, tick);
                 dozed.unwrap_or_else(PoisonError::into_inner).0
             } else {
