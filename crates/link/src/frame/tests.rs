@@ -205,3 +205,13 @@ fn s2_random_slots_never_leave_the_segment() {
         "the test must reach the interesting part: {passed}"
     );
 }
+
+#[test]
+fn payload_cut_short_within_the_inline_bytes_stays_inline() {
+    let mut s = slot(64, &[(64, 9)]);
+    s.set_flags(flags::CONTIGUOUS);
+    let mut f = check(s, &OWN).unwrap();
+    f.truncate(33);
+    assert!(f.strip(28));
+    assert_eq!((f.head(), f.ranges_len()), (&[28u8, 29, 30, 31, 32][..], 0));
+}
