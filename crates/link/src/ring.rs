@@ -214,9 +214,9 @@ impl SlotProducer {
         })
     }
 
-    /// Free entries, at least up to date enough to be non-zero when there is one.
+    /// Free entries: a lower bound, and the exact number when less than a quarter is free.
     pub fn room(&mut self) -> u32 {
-        self.room.left(1)
+        self.room.left((self.room.entries / 4).max(1))
     }
 
     /// Puts `slot` into the ring, visible to the consumer at once; `false` when the ring is full.
