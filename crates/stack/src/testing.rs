@@ -8,11 +8,14 @@
 //! |---|---|
 //! | `testing.rs` | [`Pair`] |
 //! | `testing/wire.rs` | [`Wire`], [`WireDriver`]: an Ethernet or IP link with faults |
+//! | `testing/packet.rs` | packets for tests to spoil |
 //! | `testing/segment.rs` | what an interface does to a super-segment: cut and complete |
 
+pub mod packet;
 mod segment;
 mod wire;
 
+use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::net::Ipv4Addr;
 use core::time::Duration;
@@ -41,6 +44,18 @@ pub trait Simulated: Driver {
     fn advance(&mut self, now: Instant);
     /// When the next frame arrives.
     fn next_arrival(&self) -> Option<Instant>;
+}
+
+/// A driver that takes frames of any bytes from a test.
+pub trait Inject: Driver {
+    /// Makes `bytes` arrive at this end now.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Inject for WireDriver {
+    fn put(&mut self, bytes: &[u8]) {
+        self.inject(bytes);
+    }
 }
 
 impl Simulated for PeerDriver<NoDoorbell> {
@@ -138,6 +153,21 @@ impl<D: Simulated> Pair<D> {
         let a = self.a.poll(self.now);
         let b = self.b.poll(self.now);
         a | b
+    }
+
+    /// Hands the second host the packets or frames in `frames` as if the first had sent them.
+    pub fn inject_b(&mut self, frames: &[Vec<u8>])
+    where
+        D: Inject,
+    {
+        let link = self.link_b;
+        for bytes in frames {
+            if let Some(endpoint) = self.b.link_mut(link) {
+                endpoint.driver.advance(self.now);
+                endpoint.driver.put(bytes);
+            }
+        }
+        self.settle();
     }
 
     /// Polls until nothing more happens at this instant.

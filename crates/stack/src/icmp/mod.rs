@@ -16,3 +16,6 @@ mod input;
 mod limit;
 
 pub use input::{Icmp, Report, ReportKind};
+
+#[cfg(test)]
+mod tests;

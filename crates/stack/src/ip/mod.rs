@@ -30,3 +30,6 @@ pub use route::Route;
 pub use select::Resolution;
 
 pub(crate) use layer::QUOTE_LEN;
+
+#[cfg(test)]
+mod tests;

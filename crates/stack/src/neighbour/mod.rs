@@ -11,3 +11,6 @@ mod held;
 
 pub use cache::{Answer, Ask, Claim, Neighbours};
 pub use held::{Held, HeldFrame};
+
+#[cfg(test)]
+mod tests;

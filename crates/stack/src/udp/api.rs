@@ -350,7 +350,7 @@ fn can_send<D: Driver>(socket: &mut Socket, ip: &mut Ip<D>) -> bool {
         return true;
     };
     match ip.links.get_mut(id) {
-        Some(link) => socket.blocks.has_room(id, link),
+        Some(link) => socket.blocks.has_room(id, link, socket.wanted),
         None => true,
     }
 }

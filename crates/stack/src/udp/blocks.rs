@@ -150,11 +150,15 @@ impl SendBlocks {
         self.links.get(index).map(|l| l.link)
     }
 
-    /// Whether a datagram of a block's size could be sent on `link`.
-    pub(super) fn has_room<D: Driver>(&mut self, id: LinkId, link: &mut Link<D>) -> bool {
+    /// Whether a datagram of `len` bytes could be sent on `link`.
+    pub(super) fn has_room<D: Driver>(
+        &mut self,
+        id: LinkId,
+        link: &mut Link<D>,
+        len: usize,
+    ) -> bool {
         let limit = self.limit;
-        let one = link.endpoint.pool.block_bytes() as usize;
-        self.on(id).make_room(link, one, limit)
+        self.on(id).make_room(link, len, limit)
     }
 
     /// Lets go of every block on `link`: what is under way goes on without the socket.

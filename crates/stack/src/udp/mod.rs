@@ -34,3 +34,6 @@ pub use queue::Datagram;
 pub use socket::{BindError, UdpError, UdpId, UdpOption, UdpStatus};
 
 pub(crate) use input::Delivery;
+
+#[cfg(test)]
+mod tests;

@@ -31,6 +31,8 @@ struct Target {
     /// Most payload of one frame, and most datagrams.
     frame_max: usize,
     segments_max: usize,
+    /// Bytes in a block.
+    block: usize,
     checksum: Checksum,
 }
 
@@ -67,7 +69,7 @@ impl Udp {
         (data, size): (&[u8], usize),
     ) -> Result<usize, UdpError> {
         let socket = self.socket_mut(id).ok_or(UdpError::Closed)?;
-        let target = target(socket, ip, now, to)?;
+        let mut target = target(socket, ip, now, to)?;
         let size = size.min(data.len());
         if size > target.datagram_max {
             return Err(UdpError::TooLarge);
@@ -76,16 +78,24 @@ impl Udp {
         let mut rest = data;
         loop {
             let (frame, later) = rest.split_at(target.frame_len(rest.len(), size));
-            if !send_frame(socket, ip, &target, (frame, size)) {
+            if send_frame(socket, ip, &target, (frame, size)) {
+                taken += frame.len().div_ceil(size.max(1)).max(1);
+                rest = later;
+            } else if frame.len() > target.block.max(size) {
+                // No room for many; perhaps for some.
+                target.frame_max = target.block;
+                continue;
+            } else {
                 break;
             }
-            taken += frame.len().div_ceil(size.max(1)).max(1);
-            rest = later;
             if rest.is_empty() {
                 break;
             }
         }
-        socket.blocked |= taken == 0;
+        if taken == 0 {
+            socket.blocked = true;
+            socket.wanted = size.max(1);
+        }
         self.look_after(id.index);
         match taken {
             0 => Err(UdpError::WouldBlock),
@@ -170,6 +180,7 @@ fn target<D: Driver>(
             Checksum::Partial => SEGMENTS_MAX,
             Checksum::Software => 1,
         },
+        block,
         checksum: capabilities.checksum,
     })
 }

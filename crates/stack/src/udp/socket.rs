@@ -98,6 +98,8 @@ pub(super) struct Socket {
     pub(super) broadcast: bool,
     /// A send was refused since the socket was last reported writable.
     pub(super) blocked: bool,
+    /// Bytes of the datagram that was refused.
+    pub(super) wanted: usize,
     /// Waits in the list of changed sockets.
     pub(super) listed: bool,
     /// Has blocks under way and waits in the list of those.
@@ -118,6 +120,7 @@ impl Socket {
             error: None,
             broadcast: false,
             blocked: false,
+            wanted: 0,
             listed: false,
             busy: false,
         }

@@ -1,0 +1,110 @@
+//! Packets with correct lengths and checksums, for tests to spoil.
+
+use alloc::vec::Vec;
+use core::net::{Ipv4Addr, SocketAddrV4};
+
+use gannet_wire::checksum::{pseudo_v4, sum};
+use gannet_wire::ipv4::{self, IpProtocol};
+use gannet_wire::{EtherType, MacAddr, ethernet, udp};
+
+/// An IPv4 packet without options.
+///
+/// # Panics
+/// When the payload is too long.
+pub fn packet(
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    protocol: IpProtocol,
+    payload: &[u8],
+) -> Vec<u8> {
+    let total = ipv4::HEADER_LEN + payload.len();
+    let mut bytes = alloc::vec![0; ipv4::HEADER_LEN];
+    let header = ipv4::Header {
+        tos: 0,
+        total_len: u16::try_from(total).expect("a short payload"),
+        ident: 1,
+        reserved_flag: false,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl: 64,
+        protocol,
+        src: source,
+        dst: destination,
+        options: ipv4::OptionReport::default(),
+    };
+    header.emit(&mut bytes).expect("20 bytes");
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// Makes the header checksum right again, whatever header length the packet claims (at most what
+/// it has).
+pub fn mend(bytes: &mut [u8]) {
+    let len = (usize::from(bytes[0] & 0xf) * 4).clamp(ipv4::HEADER_LEN, bytes.len());
+    bytes[10..12].fill(0);
+    let checksum = sum(&bytes[..len]).finish();
+    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// `packet` with options (a multiple of 4 bytes) put behind its header.
+pub fn with_options(packet: &[u8], options: &[u8]) -> Vec<u8> {
+    let mut bytes = packet[..ipv4::HEADER_LEN].to_vec();
+    bytes.extend_from_slice(options);
+    bytes.extend_from_slice(&packet[ipv4::HEADER_LEN..]);
+    bytes[0] = 0x40 | ((ipv4::HEADER_LEN + options.len()) / 4) as u8;
+    let total = (bytes.len() as u16).to_be_bytes();
+    bytes[2..4].copy_from_slice(&total);
+    mend(&mut bytes);
+    bytes
+}
+
+/// A UDP datagram in an IPv4 packet.
+///
+/// # Panics
+/// When the payload is too long.
+pub fn datagram(from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(udp::HEADER_LEN + payload.len()).expect("a short payload");
+    let mut header = udp::Header {
+        src_port: from.port(),
+        dst_port: to.port(),
+        length: len,
+        checksum: 0,
+    };
+    let pseudo = pseudo_v4(*from.ip(), *to.ip(), IpProtocol::UDP, len);
+    let total = pseudo.combine(header.sum(), false);
+    header.checksum = udp::checksum_to_send(total.combine(sum(payload), false));
+    let mut bytes = alloc::vec![0; udp::HEADER_LEN];
+    header.emit(&mut bytes).expect("8 bytes");
+    bytes.extend_from_slice(payload);
+    packet(*from.ip(), *to.ip(), IpProtocol::UDP, &bytes)
+}
+
+/// An ICMP message in an IPv4 packet: type, code, four bytes, payload.
+pub fn icmp(
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    (kind, code, rest): (u8, u8, [u8; 4]),
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = [&[kind, code, 0, 0], &rest[..], payload].concat();
+    let checksum = sum(&bytes).finish();
+    bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
+    packet(source, destination, IpProtocol::ICMP, &bytes)
+}
+
+/// An Ethernet frame.
+///
+/// # Panics
+/// Never: the buffer is long enough.
+pub fn frame(to: MacAddr, from: MacAddr, ethertype: EtherType, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; ethernet::HEADER_LEN];
+    let header = ethernet::Header {
+        dst: to,
+        src: from,
+        ethertype,
+    };
+    header.emit(&mut bytes).expect("14 bytes");
+    bytes.extend_from_slice(payload);
+    bytes
+}
