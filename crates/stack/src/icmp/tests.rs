@@ -181,7 +181,7 @@ fn errors_to_errors_are_never_sent() {
 fn u2_closed_ports_are_answered_at_a_limited_rate() {
     let (mut pair, _) = pair(1500);
     let source = |n: u32| {
-        Ipv4Addr::from_bits(u32::from(A) & !0xff | 0x0100 * (1 + n / 200) | (n % 200) + 10)
+        Ipv4Addr::from_bits((u32::from(A) & !0xff) + 0x0100 * (1 + n / 200) + (n % 200) + 10)
     };
     let flood: Vec<_> = (0..5000)
         .map(|n| datagram(at(source(n % 4000), 7), at(B, 4), b"x"))
@@ -245,7 +245,7 @@ fn c7_outgoing_errors_are_limited_in_all_and_per_target() {
 fn a_protocol_error_quotes_the_packet_unchanged() {
     let (mut pair, _) = pair(1500);
     let bytes = packet(A, B, IpProtocol(99), b"0123456789");
-    pair.inject_b(&[bytes.clone()]);
+    pair.inject_b(core::slice::from_ref(&bytes));
     let answers = sent(&mut pair);
     assert_eq!(answers[0][20..22], [3, 2]);
     assert_eq!(answers[0][28..], bytes[..28]);

@@ -370,7 +370,7 @@ fn the_longest_prefix_decides() {
     let other = pair.b.add_link(second, config);
     let link = pair.link_b;
     let far = Ipv4Addr::new(203, 0, 113, 9);
-    let mut leaves_by = |p: &mut Pair<WireDriver>, to: Ipv4Addr| {
+    let leaves_by = |p: &mut Pair<WireDriver>, to: Ipv4Addr| {
         for id in [link, other] {
             p.b.link_mut(id).expect("there").driver.record();
         }

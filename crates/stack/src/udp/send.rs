@@ -31,8 +31,6 @@ struct Target {
     /// Most payload of one frame, and most datagrams.
     frame_max: usize,
     segments_max: usize,
-    /// Bytes in a block.
-    block: usize,
     checksum: Checksum,
 }
 
@@ -81,10 +79,9 @@ impl Udp {
             if send_frame(socket, ip, &target, (frame, size)) {
                 taken += frame.len().div_ceil(size.max(1)).max(1);
                 rest = later;
-            } else if frame.len() > target.block.max(size) {
-                // No room for many; perhaps for some.
-                target.frame_max = target.block;
-                continue;
+            } else if frame.len() > size {
+                // No room for so many; perhaps for half.
+                target.frame_max = frame.len() / 2;
             } else {
                 break;
             }
@@ -180,7 +177,6 @@ fn target<D: Driver>(
             Checksum::Partial => SEGMENTS_MAX,
             Checksum::Software => 1,
         },
-        block,
         checksum: capabilities.checksum,
     })
 }

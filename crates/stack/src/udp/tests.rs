@@ -324,7 +324,7 @@ fn addresses() {
     let from = pair.a.udp_bind(at(ANY, 0)).expect("a free port");
     let (local, _) = pair.a.udp_addresses(from).expect("open");
     assert!(local.port() >= 32_768);
-    let mut send = |p: &mut Channel| {
+    let send = |p: &mut Channel| {
         assert!(p.a.udp_send_to(p.now, from, b"x", Some(at(B, 9))).is_ok());
         p.settle();
     };
