@@ -70,6 +70,8 @@ pub enum PeerKind {
     KernelBusy,
     /// Kernel sockets, blocking, datagrams in batches (`sendmmsg`, `recvmmsg`).
     KernelBatch,
+    /// Gannet's sockets: blocking, datagrams in batches.
+    Gannet,
 }
 
 /// The four conversations.
@@ -122,10 +124,22 @@ pub struct Traffic {
     pub side: Side,
     /// This side's address.
     pub local: IpAddr,
+    /// What Gannet's host is attached to; the kernel knows its interfaces.
+    pub attachment: Option<Attachment>,
     /// A client's destination.
     pub remote: Option<SocketAddr>,
     /// How much and how long.
     pub load: Load,
+}
+
+/// What a host of Gannet's is attached to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attachment {
+    /// A network of processes, by its name.
+    Channel(String),
+    /// An interface of the kernel, by its name.
+    Interface(String),
 }
 
 /// How much and how long. The same for both sides.
@@ -177,6 +191,8 @@ pub struct InProcessJob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Library {
+    /// Gannet: two hosts on a channel.
+    Gannet,
     /// smoltcp over a device that carries 65,535-byte packets.
     Smoltcp,
     /// smoltcp over a device that carries 1,500-byte packets.
@@ -249,6 +265,7 @@ mod tests {
                 workload: Workload::TcpRoundTrip,
                 side: Side::Client,
                 local: [127, 0, 0, 1].into(),
+                attachment: Some(Attachment::Channel("x".into())),
                 remote: Some(([127, 0, 0, 1], 80).into()),
                 load: Load {
                     size: 1,

@@ -16,6 +16,7 @@ use rustix::thread::{CpuSet, LinkNameSpaceType};
 use crate::error::Problem;
 use crate::in_process;
 use crate::limits::{cache_line, ring, sys};
+use crate::peer::gannet::Gannet;
 use crate::peer::kernel::Kernel;
 use crate::peer::{DatagramPeer, StreamPeer};
 use crate::role::{Event, Job, Limit, LimitJob, PeerKind, Report, Role, Side, Traffic, Workload};
@@ -128,20 +129,7 @@ fn settle(role: &Role) -> Result<(), Problem> {
 
 fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
     match job {
-        Job::Traffic(traffic) => {
-            let kernel = match traffic.peer {
-                PeerKind::Kernel => Kernel::default(),
-                PeerKind::KernelBusy => Kernel {
-                    busy: true,
-                    ..Kernel::default()
-                },
-                PeerKind::KernelBatch => Kernel {
-                    batch: true,
-                    ..Kernel::default()
-                },
-            };
-            talk(&kernel, traffic, go).map(Some)
-        }
+        Job::Traffic(traffic) => converse(traffic, go).map(Some),
         Job::Limit(job) => measure_limit(job, go).map(Some),
         Job::InProcess(job) => {
             ready(go)?;
@@ -159,6 +147,24 @@ fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
             commands.iter().try_for_each(|words| command(words))?;
             ready(go)?;
             Ok(None)
+        }
+    }
+}
+
+/// One side of a conversation over the stack that the role names.
+fn converse(traffic: &Traffic, go: &Receiver<()>) -> Result<Report, Problem> {
+    let kernel = |busy, batch| talk(&Kernel { busy, batch }, traffic, go);
+    match traffic.peer {
+        PeerKind::Kernel => kernel(false, false),
+        PeerKind::KernelBusy => kernel(true, false),
+        PeerKind::KernelBatch => kernel(false, true),
+        PeerKind::Gannet => {
+            let hint = "this is a mistake in the benchmark; report it";
+            let nowhere = || Problem::new("cannot start a host", "it is attached to nothing", hint);
+            let attachment = traffic.attachment.as_ref().ok_or_else(nowhere)?;
+            let gannet = Gannet::new(attachment, traffic.local)
+                .map_err(|error| broken("start a host", error))?;
+            talk(&gannet, traffic, go)
         }
     }
 }

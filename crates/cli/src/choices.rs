@@ -62,6 +62,8 @@ pub(crate) enum Peer {
     Smoltcp,
     /// The raw ring or the cache-line round trip
     Limit,
+    /// Gannet
+    Gannet,
 }
 
 impl From<Peer> for plan::Contender {
@@ -72,6 +74,7 @@ impl From<Peer> for plan::Contender {
             Peer::KernelBatch => Self::KernelBatch,
             Peer::Smoltcp => Self::Smoltcp,
             Peer::Limit => Self::Limit,
+            Peer::Gannet => Self::Gannet,
         }
     }
 }

@@ -27,7 +27,7 @@ fn json(arguments: &str) -> Value {
 const RUN: &str = "--seconds 0.05 --verify --json";
 
 #[test]
-fn every_conversation_over_the_kernel_is_checked_byte_by_byte() {
+fn every_conversation_is_checked_byte_by_byte() {
     let scenarios = [
         ("tcp-stream", "bit/s", "64", 64),
         ("tcp-stream", "bit/s", "100K", 102_400),
@@ -49,6 +49,10 @@ fn every_conversation_over_the_kernel_is_checked_byte_by_byte() {
         assert!(kernel["cpu_seconds"].as_f64().unwrap() > 0.0, "{row}");
         assert!(kernel["verified_bytes"].as_u64().unwrap() >= bytes, "{row}");
         assert!(row["limit"]["median"].as_f64().unwrap() > 0.0, "{row}");
+        let gannet = &row["gannet"];
+        assert!(gannet["verified_bytes"].as_u64().unwrap() >= bytes, "{row}");
+        assert!(row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["limit_share"].as_f64().unwrap() > 0.0, "{row}");
     }
 }
 
@@ -59,6 +63,8 @@ fn datagrams_are_accounted_for() {
     let count = |key: &str| kernel[key].as_u64().unwrap();
     assert_eq!(count("sent"), count("delivered") + count("lost"));
     assert!(count("delivered") > 0);
+    let gannet = &document["results"][0]["gannet"];
+    assert_eq!(gannet["lost"], 0, "a channel loses nothing: {gannet}");
 }
 
 #[test]
@@ -82,6 +88,7 @@ fn a_library_in_one_process() {
     let row = &document["results"][0];
     assert_eq!(row["link"], "in_process");
     assert!(row["smoltcp"]["verified_bytes"].as_u64().unwrap() > 0);
+    assert!(row["gannet"]["verified_bytes"].as_u64().unwrap() > 0);
     assert!(row.get("kernel").is_none());
 }
 
@@ -164,12 +171,16 @@ fn over_a_virtual_ethernet_as_root() {
         "udp-round-trip",
     ] {
         let document = json(&format!("bench {scenario} --link veth --size 512 {RUN}"));
-        let row = &document["results"][0];
-        assert_eq!(row["link"], "veth");
-        assert!(
-            row["kernel"]["verified_bytes"].as_u64().unwrap() > 0,
-            "{row}"
-        );
+        let rows = document["results"].as_array().unwrap();
+        let directions: Vec<_> = rows.iter().map(|row| row["direction"].as_str()).collect();
+        let all = ["to_kernel", "from_kernel", "gannet_to_gannet"].map(Some);
+        assert_eq!(directions, all);
+        for row in rows {
+            assert_eq!(row["link"], "veth");
+            for side in ["kernel", "gannet"] {
+                assert!(row[side]["verified_bytes"].as_u64().unwrap() > 0, "{row}");
+            }
+        }
     }
     assert_eq!(
         interfaces(),

@@ -1,6 +1,6 @@
 //! Which library.
 
-use super::smoltcp;
+use super::{gannet, smoltcp};
 use crate::error::Problem;
 use crate::role::{InProcessJob, Library, Report};
 
@@ -10,6 +10,7 @@ use crate::role::{InProcessJob, Library, Report};
 /// When the stack refuses, stands still or delivers a wrong byte.
 pub fn run(job: &InProcessJob) -> Result<Report, Problem> {
     match job.library {
+        Library::Gannet => gannet::stream(&job.load),
         Library::Smoltcp => smoltcp::stream(&job.load, 65_535),
         Library::SmoltcpSmallPackets => smoltcp::stream(&job.load, 1_500),
     }

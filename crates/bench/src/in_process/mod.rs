@@ -1,9 +1,11 @@
 //! Stacks as a library: both ends of a TCP connection in one process on one core, over a device in
 //! memory.
 //!
+//! * [`gannet`]: two hosts on a channel, driven by one thread
 //! * [`smoltcp`]: smoltcp at its best: no checksums, large packets, large buffers, no packet
 //!   allocated anew
 
+pub mod gannet;
 mod library;
 pub mod smoltcp;
 

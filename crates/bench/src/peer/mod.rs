@@ -6,9 +6,11 @@
 //! [`crate::role::PeerKind`], an arm in [`crate::worker`], and a place in [`crate::run::plan`].
 //!
 //! * [`Batch`]: places for many datagrams
+//! * [`gannet`]: Gannet's sockets, over a channel or an interface
 //! * [`kernel`]: the kernel's sockets, blocking, busy-polling or batched
 
 mod batch;
+pub mod gannet;
 pub mod kernel;
 
 pub use batch::{BATCH, Batch, Span};

@@ -264,7 +264,10 @@ fn figure((column, outcomes): Samples<'_>) -> Option<Figure> {
         Column::Kernel(PeerKind::Kernel) => Some("plain"),
         Column::Kernel(PeerKind::KernelBatch) => Some("batch"),
         Column::Kernel(PeerKind::KernelBusy) => Some("busy"),
-        Column::Library(_) | Column::Subject(_) | Column::Limit(_) => None,
+        Column::Kernel(PeerKind::Gannet)
+        | Column::Library(_)
+        | Column::Subject(_)
+        | Column::Limit(_) => None,
     };
     Some(Figure {
         value: Summary::of(values(outcomes))?,

@@ -81,6 +81,12 @@ pub fn kernel_address(index: usize) -> IpAddr {
     Ipv4Addr::new(198, 18, 77, last).into()
 }
 
+/// Gannet's address in a namespace, beside the kernel's on the same interface.
+pub fn gannet_address(index: usize) -> IpAddr {
+    let last = if index == 0 { 11 } else { 12 };
+    Ipv4Addr::new(198, 18, 77, last).into()
+}
+
 fn address(index: usize) -> String {
     let interface = INTERFACES.get(index).copied().unwrap_or_default();
     format!(

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::namespaces::{Namespaces, kernel_address};
+use super::namespaces::{INTERFACES, Namespaces, gannet_address, kernel_address};
 use super::plan::{Link, Scenario, Way};
 use super::workers::{Launcher, Spot, Worker};
 use crate::error::Problem;
 use crate::limits::{cache_line, memory_file, ring};
 use crate::role::{
-    InProcessJob, Job, Library, Limit, LimitJob, Load, PeerKind, Percentiles, Report, Side,
-    Traffic, Workload,
+    Attachment, InProcessJob, Job, Library, Limit, LimitJob, Load, PeerKind, Percentiles, Report,
+    Side, Traffic, Workload,
 };
 
 /// Where runs take place.
@@ -85,12 +85,13 @@ impl Ground {
             let index = side as usize;
             let [client, server] = peers;
             let peer = if side == Side::Client { client } else { server };
-            let local = address(scenario.link, index);
+            let (local, attachment) = place(scenario.link, index, peer);
             let job = Job::Traffic(Traffic {
                 peer,
                 workload,
                 side,
                 local,
+                attachment,
                 remote,
                 load,
             });
@@ -161,10 +162,25 @@ fn finish(mut client: Worker, mut server: Worker) -> Result<[Report; 2], Problem
     Ok([client.report()?, server.report()?])
 }
 
-fn address(link: Link, index: usize) -> IpAddr {
+/// A side's address, and what a host of Gannet's is attached to.
+fn place(link: Link, index: usize, peer: PeerKind) -> (IpAddr, Option<Attachment>) {
+    let is_gannet = peer == PeerKind::Gannet;
     match link {
-        Link::Veth => kernel_address(index),
-        Link::Channel | Link::InProcess => Ipv4Addr::LOCALHOST.into(),
+        Link::Veth if is_gannet => {
+            let interface = INTERFACES.get(index).copied().unwrap_or_default();
+            (
+                gannet_address(index),
+                Some(Attachment::Interface(interface.to_owned())),
+            )
+        }
+        Link::Veth => (kernel_address(index), None),
+        Link::Channel | Link::InProcess if is_gannet => {
+            // Nobody else's network: the name has this process in it.
+            let network = format!("gannet-compare-{}", std::process::id());
+            let address = Ipv4Addr::new(10, 77, 0, if index == 0 { 1 } else { 2 });
+            (address.into(), Some(Attachment::Channel(network)))
+        }
+        Link::Channel | Link::InProcess => (Ipv4Addr::LOCALHOST.into(), None),
     }
 }
 

@@ -70,18 +70,22 @@ pub enum Contender {
     Smoltcp,
     /// What the machine can do.
     Limit,
+    /// Gannet.
+    Gannet,
 }
 
 impl Column {
-    /// Whose column it is. The subject is nobody's: it is always run.
-    pub fn contender(self) -> Option<Contender> {
+    /// Whose column it is.
+    pub fn contender(self) -> Contender {
         match self {
-            Self::Kernel(PeerKind::Kernel) => Some(Contender::Kernel),
-            Self::Kernel(PeerKind::KernelBusy) => Some(Contender::KernelBusy),
-            Self::Kernel(PeerKind::KernelBatch) => Some(Contender::KernelBatch),
-            Self::Library(_) => Some(Contender::Smoltcp),
-            Self::Limit(_) => Some(Contender::Limit),
-            Self::Subject(_) => None,
+            Self::Kernel(PeerKind::Kernel) => Contender::Kernel,
+            Self::Kernel(PeerKind::KernelBusy) => Contender::KernelBusy,
+            Self::Kernel(PeerKind::KernelBatch) => Contender::KernelBatch,
+            Self::Library(Library::Smoltcp | Library::SmoltcpSmallPackets) => Contender::Smoltcp,
+            Self::Limit(_) => Contender::Limit,
+            Self::Subject(_) | Self::Kernel(PeerKind::Gannet) | Self::Library(Library::Gannet) => {
+                Contender::Gannet
+            }
         }
     }
 }
@@ -114,7 +118,7 @@ impl Scenario {
     /// A scenario with all its contenders.
     pub fn new(link: Link, workload: Workload, size: usize) -> Self {
         let mut columns = references(link, workload);
-        columns.extend(subjects(link, workload));
+        columns.extend(subjects(link));
         columns.extend(limit(link, workload));
         Self {
             link,
@@ -128,12 +132,9 @@ impl Scenario {
 impl Scenario {
     /// Leaves out all contenders but these; none chosen: all stay.
     pub fn only(&mut self, contenders: &[Contender]) {
-        let chosen = |column: Column| match column.contender() {
-            Some(contender) => contenders.contains(&contender),
-            None => true,
-        };
         if !contenders.is_empty() {
-            self.columns.retain(|(column, _)| chosen(*column));
+            self.columns
+                .retain(|(column, _)| contenders.contains(&column.contender()));
         }
     }
 }
@@ -156,8 +157,23 @@ fn references(link: Link, workload: Workload) -> Vec<(Column, Way)> {
 }
 
 /// Gannet's own columns.
-fn subjects(_link: Link, _workload: Workload) -> Vec<(Column, Way)> {
-    Vec::new()
+fn subjects(link: Link) -> Vec<(Column, Way)> {
+    let (gannet, kernel) = (PeerKind::Gannet, PeerKind::Kernel);
+    let over_veth = |direction, client, server| {
+        (
+            Column::Subject(Some(direction)),
+            Way::Sockets(client, server),
+        )
+    };
+    match link {
+        Link::Channel => vec![(Column::Subject(None), Way::Sockets(gannet, gannet))],
+        Link::Veth => vec![
+            over_veth(Direction::ToKernel, gannet, kernel),
+            over_veth(Direction::FromKernel, kernel, gannet),
+            over_veth(Direction::GannetToGannet, gannet, gannet),
+        ],
+        Link::InProcess => vec![(Column::Subject(None), Way::Library(Library::Gannet))],
+    }
 }
 
 /// The limit between two processes of one machine.
@@ -259,10 +275,15 @@ mod tests {
             scenario
                 .columns
                 .iter()
-                .filter_map(|(column, _)| column.contender())
+                .map(|(column, _)| column.contender())
                 .collect::<Vec<_>>()
         };
-        let all = [Contender::Kernel, Contender::KernelBusy, Contender::Limit];
+        let all = [
+            Contender::Kernel,
+            Contender::KernelBusy,
+            Contender::Gannet,
+            Contender::Limit,
+        ];
         assert_eq!(columns(&[]), all);
         assert_eq!(columns(&[Contender::KernelBusy]), [Contender::KernelBusy]);
         assert_eq!(columns(&[Contender::Smoltcp]), []);

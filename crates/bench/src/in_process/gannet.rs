@@ -1,0 +1,138 @@
+//! Gannet as both ends of a TCP stream: two hosts in one process, one thread, joined by a channel.
+//!
+//! Nothing blocks: the one thread writes until the client's queue is full, then reads until the
+//! server's is empty, and so drives both hosts.
+
+use std::fmt;
+use std::io::{ErrorKind, Read, Write};
+
+use gannet::{Host, TcpListener, TcpStream};
+
+use crate::error::Problem;
+use crate::pattern;
+use crate::role::{Load, Report};
+use crate::workload::{Clock, cpu_seconds};
+
+/// Looks without a byte after which the stack is taken for stuck.
+const PATIENCE: u32 = 10_000_000;
+
+/// Sends a stream from one socket to another.
+///
+/// # Errors
+/// When the stack refuses, stands still or delivers a wrong byte.
+pub fn stream(load: &Load) -> Result<Report, Problem> {
+    let mut pair = Pair::connect().map_err(broken)?;
+    let mut message = vec![0; load.size.max(1)];
+    let mut buffer = vec![0; load.size.max(64 * 1024)];
+    pattern::fill(0, &mut message);
+    let (mut written, mut read, mut offset, mut idle) = (0u64, 0u64, 0, 0);
+    let begin = cpu_seconds();
+    let mut clock = Clock::start(load);
+    loop {
+        while let Some(count) = pair.write(message.get(offset..).unwrap_or_default())? {
+            written += count as u64;
+            offset = (offset + count) % message.len();
+            if load.verify && offset == 0 {
+                pattern::fill(written, &mut message);
+            }
+        }
+        let mut over = false;
+        while let Some(count) = pair.read(&mut buffer)? {
+            if load.verify {
+                check(read, buffer.get(..count).unwrap_or_default())?;
+            }
+            read += count as u64;
+            over |= clock.count(count as u64);
+            idle = 0;
+        }
+        idle += 1;
+        if idle > PATIENCE {
+            return Err(broken("it stands still"));
+        }
+        if over {
+            break;
+        }
+    }
+    let verified_bytes = if load.verify { read } else { 0 };
+    Ok(Report {
+        verified_bytes,
+        ..clock.report(cpu_seconds() - begin)
+    })
+}
+
+fn check(position: u64, bytes: &[u8]) -> Result<(), Problem> {
+    match pattern::first_difference(position, bytes) {
+        Some(at) => Err(broken(format!("byte {at} is wrong"))),
+        None => Ok(()),
+    }
+}
+
+fn broken(why: impl fmt::Display) -> Problem {
+    Problem::new(
+        "Gannet cannot carry the stream",
+        why,
+        "leave it out: --peer smoltcp",
+    )
+}
+
+/// Two hosts with a connection between them.
+struct Pair {
+    client: TcpStream,
+    server: TcpStream,
+    _hosts: [Host; 2],
+}
+
+impl Pair {
+    fn connect() -> std::io::Result<Self> {
+        let network = format!("gannet-bench-{}", std::process::id());
+        let server_host = Host::builder().channel(&network, "10.77.0.1/24").build()?;
+        let client_host = Host::builder().channel(&network, "10.77.0.2/24").build()?;
+        let listener = TcpListener::bind(&server_host, "10.77.0.1:0")?;
+        let client = TcpStream::connect(&client_host, listener.local_addr()?)?;
+        let (server, _) = listener.accept()?;
+        client.set_nodelay(true)?;
+        client.set_nonblocking(true)?;
+        server.set_nonblocking(true)?;
+        Ok(Self {
+            client,
+            server,
+            _hosts: [server_host, client_host],
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Option<usize>, Problem> {
+        when_possible(self.client.write(bytes))
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, Problem> {
+        when_possible(self.server.read(into))
+    }
+}
+
+fn when_possible(outcome: std::io::Result<usize>) -> Result<Option<usize>, Problem> {
+    match outcome {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(broken(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_arrives() {
+        for size in [64, 65_536, 1 << 20] {
+            let load = Load {
+                size,
+                seconds: 0.05,
+                warm_up: 0.0,
+                verify: true,
+            };
+            let report = stream(&load).unwrap();
+            assert!(report.all_bytes > 0);
+            assert_eq!(report.verified_bytes, report.all_bytes);
+        }
+    }
+}
