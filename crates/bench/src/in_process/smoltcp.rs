@@ -58,7 +58,7 @@ pub fn stream(load: &Load, mtu: usize) -> Result<Report, Problem> {
                 verified += count as u64;
             }
             read += count as u64;
-            over = clock.count(count as u64);
+            over |= clock.count(count as u64);
             idle = 0;
         }
         idle += 1;

@@ -159,7 +159,15 @@ fn finish(mut client: Worker, mut server: Worker) -> Result<[Report; 2], Problem
     server.ready()?;
     server.go()?;
     client.go()?;
-    Ok([client.report()?, server.report()?])
+    let first = client.report().map_err(|problem| match server.report() {
+        // One side often fails because the other did: both reasons are wanted.
+        Err(other) if other.what != problem.what => Problem {
+            why: format!("{}; the server: {}: {}", problem.why, other.what, other.why),
+            ..problem
+        },
+        _ => problem,
+    })?;
+    Ok([first, server.report()?])
 }
 
 /// A side's address, and what a host of Gannet's is attached to.

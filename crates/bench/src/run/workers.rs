@@ -184,12 +184,6 @@ impl Worker {
 
     fn read_more(&mut self) -> Result<(), Problem> {
         self.interrupt.check()?;
-        if Instant::now() >= self.until {
-            return Err(cannot(
-                "wait for a worker",
-                "it did not answer before its deadline",
-            ));
-        }
         let Some(output) = &mut self.output else {
             return Err(cannot("hear a worker", "its output is closed"));
         };
@@ -200,6 +194,13 @@ impl Worker {
         };
         let mut descriptors = [PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN)];
         match rustix::event::poll(&mut descriptors, Some(&tick)) {
+            // Late is only who has nothing to say.
+            Ok(0) if Instant::now() >= self.until => {
+                return Err(cannot(
+                    "wait for a worker",
+                    "it did not answer before its deadline",
+                ));
+            }
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(cannot("hear a worker", error)),
