@@ -36,7 +36,7 @@ impl Icmp {
     }
 }
 
-//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
 //# An ICMP error message MUST NOT be sent as the result of receiving:
 /// Not about a broadcast (about fragments and ICMP errors we are never asked). And not about a
 /// packet with options: they would have to be quoted, and have been the way into other stacks
@@ -65,7 +65,7 @@ fn send<D: Driver>(
     let Some((bytes, _)) = ip.write_header(&path, &mut slot, IpProtocol::ICMP, len, 0) else {
         return true;
     };
-    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
     //# Every ICMP error message includes the Internet header and at least the first 8 data octets
     //# of the datagram that triggered the error; more than 8 octets MAY be sent; this header and
     //# data MUST be unchanged from the received datagram.
