@@ -247,7 +247,8 @@ impl Frame {
         if n < inline {
             let keep = (self.start + n) as u8;
             let _ = self.slot.inline_mut(usize::from(keep));
-            // The inline bytes that lie right before the first range in memory were among those cut.
+            // The inline bytes that lie right before the first range in memory were among those
+            // cut.
             self.slot.set_flags(self.slot.flags() & !flags::CONTIGUOUS);
         }
         let mut left = n.saturating_sub(inline).min(u32::MAX as usize) as u32;

@@ -60,8 +60,8 @@ pub struct TcpConfig {
     pub keep_alive_interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub keep_alive_probes: u8,
-    /// Take the straight-line paths where they apply. Off: the general paths always, which must send
-    /// the same bytes; for the test that proves it.
+    /// Take the straight-line paths where they apply. Off: the general paths always, which must
+    /// send the same bytes; for the test that proves it.
     pub straight_line: bool,
 }
 

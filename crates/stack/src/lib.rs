@@ -1,6 +1,7 @@
 //! TCP/IP and UDP/IP without clock or operating system: time is an argument, packets go in and out.
 //!
-//! What it does not do: read a clock, call the operating system, allocate per packet, know a driver.
+//! What it does not do: read a clock, call the operating system, allocate per packet, know a
+//! driver.
 //!
 //! | file | job |
 //! |---|---|

@@ -53,9 +53,9 @@ impl<D: Driver> Stack<D> {
         &self.config
     }
 
-    /// One round: takes back what was sent, takes in what arrived, runs what is due, hands over what
-    /// is to be sent. `now` is the one reading of the clock for all of it. Whether anything arrived
-    /// or came back.
+    /// One round: takes back what was sent, takes in what arrived, runs what is due, hands over
+    /// what is to be sent. `now` is the one reading of the clock for all of it. Whether anything
+    /// arrived or came back.
     pub fn poll(&mut self, now: Instant) -> bool {
         let completed = self.reclaim();
         let received = self.receive(now);
@@ -182,15 +182,15 @@ impl<D: Driver> Stack<D> {
         }
     }
 
-    /// When [`Stack::poll`] must be called at the latest, whatever the links say; `None`: nothing is
-    /// waited for.
+    /// When [`Stack::poll`] must be called at the latest, whatever the links say; `None`: nothing
+    /// is waited for.
     pub fn next_timeout(&self) -> Option<Instant> {
         let timeouts = [self.ip.next_timeout(), self.tcp.next_timeout()];
         timeouts.into_iter().flatten().min()
     }
 
-    /// Asks every link to wake its owner. `false`: one of them has work, none will wake; poll again.
-    /// After `true`, and sleeping, call [`Stack::disarm`].
+    /// Asks every link to wake its owner. `false`: one of them has work, none will wake; poll
+    /// again. After `true`, and sleeping, call [`Stack::disarm`].
     pub fn arm(&mut self) -> bool {
         for index in 0..self.ip.links.len() {
             let Some((_, link)) = self.ip.links.at_mut(index) else {
@@ -264,7 +264,8 @@ impl<D: Driver> Stack<D> {
         self.ip.links.iter().map(|(id, _)| id)
     }
 
-    /// Gives a link one more address, or an address another prefix length; `false` without the link.
+    /// Gives a link one more address, or an address another prefix length; `false` without the
+    /// link.
     pub fn add_address(&mut self, link: LinkId, address: LinkAddress) -> bool {
         self.ip.add_address(link, address)
     }

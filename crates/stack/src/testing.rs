@@ -1,8 +1,8 @@
 //! Two hosts in virtual time, for unit tests: they share a clock that jumps from one event to the
 //! next, so a second of waiting costs nothing and every run with one seed is the same.
 //!
-//! Only for tests (or with the feature `testing`): assertions fail loudly here. Topologies, rates and
-//! checkers belong to the simulator.
+//! Only for tests (or with the feature `testing`): assertions fail loudly here. Topologies, rates
+//! and checkers belong to the simulator.
 //!
 //! | file | job |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! ICMP (RFC 792, RFC 1122 section 3.2.2): echo answered, errors sent and understood.
 //!
-//! Not here: redirects, source quench (RFC 6633), time stamp, address mask and information requests;
-//! all are ignored and counted. What an error means to a connection is TCP's and UDP's business.
+//! Not here: redirects, source quench (RFC 6633), time stamp, address mask and information
+//! requests; all are ignored and counted. What an error means to a connection is TCP's and UDP's
+//! business.
 //!
 //! | file | job |
 //! |---|---|

@@ -95,8 +95,8 @@ impl<D: Driver> Ip<D> {
         self.send_arp(ask.link, Operation::Request, (to, ask.target), path.source);
     }
 
-    /// Tells the network that we use `address` (an announcement, RFC 5227 section 2.3, once: whoever
-    /// configured the address is taken to know that it is free).
+    /// Tells the network that we use `address` (an announcement, RFC 5227 section 2.3, once:
+    /// whoever configured the address is taken to know that it is free).
     pub(super) fn announce(&mut self, link: LinkId, address: Ipv4Addr) {
         self.send_arp(link, Operation::Request, (MacAddr::ZERO, address), address);
     }

@@ -26,10 +26,10 @@ pub struct Packet {
 }
 
 impl<D: Driver> Ip<D> {
-    /// Starts a packet in `slot`: link and IPv4 header for `payload_len` bytes of payload behind the
-    /// transport header of `transport_len` bytes, which is returned to be filled in, together with
-    /// its offset in the slot. `None` when the headers do not fit, the packet would be longer than
-    /// 65,535 bytes, or the path has no header yet.
+    /// Starts a packet in `slot`: link and IPv4 header for `payload_len` bytes of payload behind
+    /// the transport header of `transport_len` bytes, which is returned to be filled in, together
+    /// with its offset in the slot. `None` when the headers do not fit, the packet would be longer
+    /// than 65,535 bytes, or the path has no header yet.
     ///
     /// The slot must be empty (`Slot::clear`): ranges are pushed afterwards.
     #[inline]

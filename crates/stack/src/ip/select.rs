@@ -96,7 +96,8 @@ impl<D: Driver> Ip<D> {
                 link: route.link,
             })
         });
-        // A link that has the wanted source, then the longer prefix, then the first of equals: links in the order they were added, before routes.
+        // A link that has the wanted source, then the longer prefix, then the first of equals:
+        // links in the order they were added, before routes.
         connected.chain(routed).reduce(|best, other| {
             let rank = |c: &Candidate| (c.has_source, c.prefix_len);
             if rank(&other) > rank(&best) {

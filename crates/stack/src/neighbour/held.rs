@@ -48,8 +48,8 @@ impl Held {
 
     //= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.2.2
     //# The link layer SHOULD save (rather than discard) at least one (the latest) packet of each
-    //# set of packets destined to the same unresolved IP address, and transmit the saved packet when
-    //# the address has been resolved.
+    //# set of packets destined to the same unresolved IP address, and transmit the saved packet
+    //# when the address has been resolved.
     /// Keeps `frame`; returns the one that had to make room, to be thrown away.
     #[must_use]
     pub fn push(&mut self, frame: HeldFrame) -> Option<HeldFrame> {

@@ -58,8 +58,8 @@ impl<D: Driver> Stack<D> {
         self.tcp.connect(&mut self.ip, now, local, remote)
     }
 
-    /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only when
-    /// `data` is empty).
+    /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only
+    /// when `data` is empty).
     ///
     /// # Errors
     /// See [`SendError`].
@@ -67,8 +67,8 @@ impl<D: Driver> Stack<D> {
         self.tcp.send(&mut self.ip, now, id, data)
     }
 
-    /// As [`Stack::tcp_send`] for urgent data: the last byte taken is the last urgent one (RFC 6093 says:
-    /// do not use it in anything new).
+    /// As [`Stack::tcp_send`] for urgent data: the last byte taken is the last urgent one (RFC 6093
+    /// says: do not use it in anything new).
     ///
     /// # Errors
     /// See [`SendError`].

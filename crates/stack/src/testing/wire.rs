@@ -1,5 +1,6 @@
 //! An Ethernet or IP link with faults, in virtual time. What one end transmits is copied out at
-//! once, goes through the faults, is cut as an interface would cut it, and arrives at the other end.
+//! once, goes through the faults, is cut as an interface would cut it, and arrives at the other
+//! end.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::Rc;

@@ -1,8 +1,9 @@
 //! Datagrams that wait to be read.
 //!
-//! A super-datagram is one entry, cut while it is read. Payload stays where it arrived. Bytes of the
-//! peer's segment cost us nothing but the entry (the peer counts them against the sender's buffer,
-//! and stops sending), so four times as many of them may wait as of bytes in our own segment.
+//! A super-datagram is one entry, cut while it is read. Payload stays where it arrived. Bytes of
+//! the peer's segment cost us nothing but the entry (the peer counts them against the sender's
+//! buffer, and stops sending), so four times as many of them may wait as of bytes in our own
+//! segment.
 
 use alloc::collections::VecDeque;
 use core::net::SocketAddrV4;
