@@ -38,6 +38,8 @@ pub struct Link<D> {
     pub small: Arena,
     /// The other side is gone and everybody was told.
     pub(crate) gone: bool,
+    /// Frames came in during this poll.
+    pub(crate) heard: bool,
     /// Slots the driver took when nothing was under way: its capacity.
     pub(crate) capacity: usize,
 }
@@ -67,6 +69,7 @@ impl<D: Driver> Links<D> {
             config,
             small: Arena::new(),
             gone: false,
+            heard: false,
             capacity,
         };
         self.list.push((id, link));

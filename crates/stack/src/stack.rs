@@ -65,7 +65,7 @@ impl<D: Driver> Stack<D> {
         }
         self.udp.poll(&mut self.ip);
         self.tcp.poll(&mut self.ip, now);
-        let lost = self.notice_gone_links(received);
+        let lost = self.notice_gone_links();
         self.flush();
         completed | received | lost
     }
@@ -90,12 +90,17 @@ impl<D: Driver> Stack<D> {
         for step in 0..count {
             let index = (self.first + step) % count;
             let mut budget = self.config.receive_budget;
+            let mut heard = false;
             while let Some((id, link)) = self.ip.links.at_mut(index)
                 && link.endpoint.receive(&mut frame, &mut budget)
             {
-                any = true;
+                heard = true;
                 self.input(now, id, &mut frame);
             }
+            if let Some((_, link)) = self.ip.links.at_mut(index) {
+                link.heard = heard;
+            }
+            any |= heard;
         }
         any
     }
@@ -152,13 +157,13 @@ impl<D: Driver> Stack<D> {
 
     /// Links whose other side is gone, once nothing more comes out of them: whoever used them is
     /// told. They stay, so that what arrived can be read, until [`Stack::remove_link`].
-    fn notice_gone_links(&mut self, received: bool) -> bool {
+    fn notice_gone_links(&mut self) -> bool {
         let mut any = false;
         for index in 0..self.ip.links.len() {
             let Some((id, link)) = self.ip.links.at_mut(index) else {
                 break;
             };
-            if link.gone || received || link.endpoint.state() != LinkState::Gone {
+            if link.gone || link.heard || link.endpoint.state() != LinkState::Gone {
                 continue;
             }
             link.gone = true;

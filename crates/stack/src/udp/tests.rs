@@ -598,6 +598,43 @@ fn a_link_that_goes_takes_its_sockets_peers_along() {
 }
 
 #[test]
+fn a_dead_peer_is_noticed_though_another_link_is_busy() {
+    let mut pair = Pair::channel(1);
+    let (from, to) = connected(&mut pair);
+    let (near, far) = gannet_link::pair(Layout::CHANNEL, (NoDoorbell, NoDoorbell));
+    let other = Ipv4Addr::new(192, 0, 2, 3);
+    let config = crate::LinkConfig {
+        addresses: [crate::LinkAddress {
+            address: B,
+            prefix_len: 24,
+        }]
+        .into(),
+        peer: Some(other),
+    };
+    let dying = pair.b.add_link(near, config);
+    let talker = pair.b.udp_bind(at(B, 7)).expect("free");
+    pair.b
+        .udp_connect(talker, Some(at(other, 7)))
+        .expect("a route");
+    assert!(
+        pair.b
+            .udp_send_to(pair.now, talker, b"hello?", None)
+            .is_ok()
+    );
+    drop(far);
+    for _ in 0..2 {
+        assert!(pair.a.udp_send_to(pair.now, from, b"busy", None).is_ok());
+        pair.a.flush();
+        pair.b.poll(pair.now);
+        assert!(read(&mut pair, to).is_ok());
+    }
+    let status = pair.b.udp_status(talker).expect("open");
+    assert_eq!(status.error, Some(UdpError::LinkGone));
+    let pool = &pair.b.link(dying).expect("still there").pool;
+    assert_eq!(pool.free_blocks(), pool.blocks());
+}
+
+#[test]
 fn unread_datagrams_of_a_removed_link_are_counted() {
     let mut pair = Pair::channel(1);
     let (from, to) = connected(&mut pair);
