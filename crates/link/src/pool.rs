@@ -82,6 +82,11 @@ impl Pool {
         self.free.len()
     }
 
+    /// Number of blocks that [`Pool::alloc`] would give.
+    pub fn available(&self) -> usize {
+        self.free.len().saturating_sub(self.reserve)
+    }
+
     /// Completions that named a block not in flight: the peer's mistake or malice.
     pub fn bad_completions(&self) -> u64 {
         self.bad_completions

@@ -46,7 +46,10 @@ pub struct TcpConfig {
     pub time_wait: Duration,
     /// How long an orphan waits for the peer's FIN in FIN-WAIT-2.
     pub fin_wait_2: Duration,
-    /// Retransmissions of a SYN before giving up.
+    /// How long what a closed connection has queued may stay without any progress: an application
+    /// that has gone cannot give up itself, and a peer may keep its window closed for ever.
+    pub orphan_timeout: Duration,
+    /// Retransmissions of a SYN before giving up. RFC 9293 wants at least 3 minutes: 7 give 191 s.
     pub syn_retries: u8,
     /// Retransmissions of a SYN-ACK before giving up.
     pub syn_ack_retries: u8,
@@ -74,7 +77,8 @@ impl Default for TcpConfig {
             delayed_ack: Duration::from_millis(40),
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
-            syn_retries: 6,
+            orphan_timeout: Duration::from_secs(120),
+            syn_retries: 7,
             syn_ack_retries: 5,
             data_retries: 15,
             connections_max: 65_536,

@@ -211,4 +211,19 @@ impl<D: Driver> Stack<D> {
     pub fn tcp_counters(&self) -> &TcpCounters {
         self.tcp.counters()
     }
+
+    /// Asserts what must hold of every connection between two calls.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn check_tcp(&mut self) {
+        self.tcp.invariants();
+    }
+
+    /// See [`crate::tcp::Tcp`].
+    #[cfg(test)]
+    pub(crate) fn skip_received(&mut self, id: TcpId, bytes: u32) {
+        self.tcp.skip_received(id, bytes);
+    }
 }

@@ -2,16 +2,16 @@
 //! a `tcp_` prefix; `ip` is where packets go, `now` the time of the call.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
+use core::time::Duration;
 
 use gannet_base::Instant;
-use gannet_link::{Driver, OwnedBlock};
+use gannet_link::{Driver, OwnedBlock, Pool};
 
 use super::connection::{Connection, Settings, State};
 use super::counters::TcpEvent;
 use super::error::{ConnectError, ListenError, RecvError, SendError, TcpError};
 use super::handshake::{self, Opening};
 use super::info;
-use super::input;
 use super::output;
 use super::recv::AckOwed;
 use super::send::Fin;
@@ -250,11 +250,7 @@ impl Tcp {
         let pool = &mut endpoint.pool;
         open.send.before_write(now);
         let mut left = open.send.room().min(most);
-        // when memory is short, nobody gets more than a little of it
-        if pool.free_blocks() < pool.blocks() / 4 {
-            let share = pool.block_bytes().saturating_mul(2);
-            left = left.min(share.saturating_sub(open.send.queue.len()));
-        }
+        left = left.min(memory_share(pool, open.send.queue.len()));
         let mut taken = 0;
         while let Some(rest) = data.get(taken..).filter(|r| !r.is_empty() && left > 0) {
             let n = open.send.queue.append(pool, rest, left);
@@ -387,7 +383,7 @@ impl Tcp {
             return;
         };
         if open.recv.on_read(n, now) {
-            open.recv.owed = AckOwed::Now;
+            open.recv.ack_now();
         }
         if open.recv.owed == AckOwed::Now && !open.blocked {
             self.push_out(ip, now, id);
@@ -481,9 +477,12 @@ impl Tcp {
             if let Some(endpoint) = ip.endpoint(link) {
                 open.recv.queue.clear(endpoint);
             }
+            if open.recv.on_read(0, now) {
+                open.recv.ack_now();
+            }
         }
         if how != Shutdown::Read {
-            queue_fin(open);
+            queue_fin(open, now);
         }
         open.refresh();
         self.push_out(ip, now, id);
@@ -515,21 +514,13 @@ impl Tcp {
                     conn.fail(cx.ip, None);
                 }
                 State::Open(open) => {
-                    queue_fin(open);
+                    queue_fin(open, cx.now);
                     if open.phase == Phase::FinWait2 {
                         open.linger_until = cx.now + cx.config.fin_wait_2;
                     }
                     open.refresh();
                 }
                 State::TimeWait(_) | State::Closed => {}
-            }
-            if conn.is_over() {
-                return;
-            }
-            if let State::Open(open) = &mut conn.state
-                && open.phase == Phase::TimeWait
-            {
-                input::shrink_to_time_wait(conn, cx);
             }
         });
         self.output_one(ip, now, id.index);
@@ -541,9 +532,7 @@ impl Tcp {
             return;
         }
         self.with(ip, now, id.index, |conn, cx| {
-            if !conn.is_closed() {
-                output::send_reset(conn, cx);
-            }
+            output::send_reset(conn, cx);
             conn.attached = false;
             conn.fail(cx.ip, Some(TcpError::Aborted));
         });
@@ -551,7 +540,12 @@ impl Tcp {
 
     /// What can be done with a connection right now; `None` when the id names none.
     pub fn status(&self, id: TcpId) -> Option<TcpStatus> {
-        self.table.get(id).map(|e| info::status(&e.conn))
+        self.table.get(id).map(|e| {
+            let mut status = info::status(&e.conn);
+            // room in the buffer is of no use without memory to fill it with
+            status.writable &= !e.wants_memory || e.conn.is_closed();
+            status
+        })
     }
 
     /// Takes the reason why the connection failed, if it did and nobody was told.
@@ -582,7 +576,10 @@ impl Tcp {
         match option {
             TcpOption::NoDelay(true) => settings.nagle = Nagle::Off,
             TcpOption::NoDelay(false) => settings.nagle = Nagle::default(),
-            TcpOption::KeepAlive(idle) => settings.keep_alive = idle,
+            TcpOption::KeepAlive(idle) => {
+                // a time of 0 would be over before it began
+                settings.keep_alive = idle.map(|i| i.max(Duration::from_secs(1)));
+            }
             TcpOption::UserTimeout(most) => settings.user_timeout = most,
             TcpOption::SendBuffer(bytes) => settings.send_buffer = bytes.clamp(4096, 1 << 30),
             TcpOption::ReceiveBuffer(bytes) => {
@@ -604,9 +601,23 @@ impl Tcp {
     }
 }
 
+/// Bytes that a connection with `queued` bytes may still take of the pool's memory: when it is
+/// short, nobody gets more than a little of it.
+pub(super) fn memory_share(pool: &Pool, queued: u32) -> u32 {
+    if pool.available() == 0 {
+        0
+    } else if pool.free_blocks() < pool.blocks() / 4 {
+        let share = pool.block_bytes().saturating_mul(2);
+        share.saturating_sub(queued)
+    } else {
+        u32::MAX
+    }
+}
+
 /// The FIN follows what is queued, unless it already does.
-fn queue_fin(open: &mut super::connection::Open) {
+fn queue_fin(open: &mut super::connection::Open, now: Instant) {
     if open.send.fin == Fin::Open && open.phase != Phase::Closed {
+        open.send.before_queueing(now);
         open.send.fin = Fin::Queued;
         open.phase = open.phase.after(Event::Close);
     }

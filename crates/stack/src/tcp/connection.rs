@@ -258,11 +258,10 @@ impl Connection {
             State::Open(open) => {
                 open.phase = Phase::Closed;
                 open.straight = false;
-                open.send.timer = super::send::SendTimer::Off;
-                open.recv.owed = AckOwed::No;
+                open.recv.ack_never();
                 open.linger_until = Instant::FAR_FUTURE;
                 if let Some(endpoint) = endpoint {
-                    open.send.queue.clear(&mut endpoint.pool);
+                    open.send.stop(&mut endpoint.pool);
                     if !self.attached {
                         open.recv.clear(endpoint);
                     }

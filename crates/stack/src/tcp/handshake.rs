@@ -15,7 +15,7 @@ use super::counters::TcpEvent;
 use super::error::TcpError;
 use super::header::{self, Outgoing};
 use super::isn;
-use super::recv::{AckOwed, Recv};
+use super::recv::Recv;
 use super::segment::Segment;
 use super::send::Send;
 use super::seq::SeqNum;
@@ -65,6 +65,8 @@ pub(super) struct Opening {
     active: bool,
     /// The application closed before the connection was open: a FIN follows.
     pub(super) close: bool,
+    /// Not before this time does another challenge ACK leave (RFC 5961).
+    challenge_at: Instant,
 }
 
 impl Opening {
@@ -92,6 +94,7 @@ impl Opening {
             resend_at: Instant::FAR_FUTURE,
             active,
             close: false,
+            challenge_at: Instant::ZERO,
         }
     }
 
@@ -100,10 +103,21 @@ impl Opening {
         Self::new(cx, conn, true)
     }
 
-    /// Passive open: SYN-RECEIVED, in answer to `syn`.
-    pub(super) fn passive<D: Driver>(cx: &Cx<'_, D>, conn: &Connection, syn: &Segment) -> Self {
+    /// Passive open: SYN-RECEIVED, in answer to `syn`. `above`: the last number of a connection in
+    /// TIME-WAIT that this one replaces.
+    pub(super) fn passive<D: Driver>(
+        cx: &Cx<'_, D>,
+        conn: &Connection,
+        syn: &Segment,
+        above: Option<SeqNum>,
+    ) -> Self {
         let mut opening = Self::new(cx, conn, false);
         opening.take_syn(syn);
+        // RFC 9293 MAY-2 (1): an old connection may have sent faster than the clock of ISNs runs;
+        // one whole unscaled window above it nothing of its can be mistaken for ours
+        if let Some(old) = above.filter(|&old| !opening.iss.after(old)) {
+            opening.iss = old + 65_537;
+        }
         opening
     }
 
@@ -273,7 +287,7 @@ pub(super) fn arrives_in_syn_sent<D: Driver>(
     if acks_syn {
         become_open(conn, cx, seg);
         if let State::Open(open) = &mut conn.state {
-            open.recv.owed = AckOwed::Now;
+            open.recv.ack_now();
         }
         return Opened::Yes;
     }
@@ -313,16 +327,21 @@ pub(super) fn arrives_in_syn_received<D: Driver>(
         || (len > 0 && (seg.seq + (len - 1)).in_range(rcv_nxt, window));
     if !inside {
         cx.counters.add(TcpEvent::OutOfWindow);
+        if !seg.rst() {
+            challenge(conn, cx);
+        }
         return Opened::No;
     }
     if seg.rst() {
-        cx.counters.add(TcpEvent::ResetReceived);
-        let error = opening.active.then_some(TcpError::Refused);
-        conn.fail(cx.ip, error);
-        return Opened::No;
+        return reset_in_syn_received(conn, cx, seg.seq == rcv_nxt);
     }
     if seg.syn() {
         cx.counters.add(TcpEvent::UnexpectedSyn);
+        if opening.active {
+            challenge(conn, cx);
+        } else {
+            conn.fail(cx.ip, None);
+        }
         return Opened::No;
     }
     if !seg.has_ack() {
@@ -338,6 +357,58 @@ pub(super) fn arrives_in_syn_received<D: Driver>(
     }
     become_open(conn, cx, seg);
     Opened::Yes
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//# 3) If the RST bit is set and the sequence number does not exactly match the next expected
+//# sequence value, yet is within the current receive window, TCP endpoints MUST send an
+//# acknowledgment (challenge ACK):
+fn reset_in_syn_received<D: Driver>(
+    conn: &mut Connection,
+    cx: &mut Cx<'_, D>,
+    exact: bool,
+) -> Opened {
+    let State::SynReceived(opening) = &conn.state else {
+        return Opened::No;
+    };
+    if !exact {
+        cx.counters.add(TcpEvent::InexactReset);
+        challenge(conn, cx);
+        return Opened::No;
+    }
+    cx.counters.add(TcpEvent::ResetReceived);
+    let error = opening.active.then_some(TcpError::Refused);
+    conn.fail(cx.ip, error);
+    Opened::No
+}
+
+/// Tells the peer where we are, at most once in half a second: a peer that has forgotten an older
+/// attempt answers with the reset that ends it.
+fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let State::SynReceived(opening) = &mut conn.state else {
+        return;
+    };
+    if cx.now < opening.challenge_at {
+        return cx.counters.add(TcpEvent::Suppressed);
+    }
+    opening.challenge_at = cx.now + super::output::CHALLENGE_INTERVAL;
+    let mut options = Options::NONE;
+    options.timestamps = opening.options(0, cx.now, true).timestamps;
+    let scaled = opening.offer.scale.map_or(0, |_| opening.scale.shift());
+    let out = Outgoing {
+        source_port: conn.local.port(),
+        destination_port: conn.remote.port(),
+        seq: opening.iss + 1,
+        ack: opening.irs + 1,
+        flags: Flags::ACK,
+        window: opening.window >> scaled,
+        urgent: 0,
+        options,
+    };
+    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
+    {
+        conn.segments_sent += 1;
+    }
 }
 
 /// Both SYNs are acknowledged: makes the halves. `seg` carried the last acknowledgement.

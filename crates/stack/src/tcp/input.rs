@@ -13,7 +13,6 @@ use super::error::TcpError;
 use super::handshake::drop_frame;
 use super::notice::{Acked, Notice};
 use super::output;
-use super::recv::AckOwed;
 use super::recv_queue::keep_payload;
 use super::segment::Segment;
 use super::seq::SeqNum;
@@ -62,7 +61,7 @@ pub(super) fn arrives<D: Driver>(
         Step::Drop(why) => cx.counters.add(why),
         Step::Ack(why) => {
             cx.counters.add(why);
-            open.recv.owed = AckOwed::Now;
+            open.recv.ack_now();
         }
         Step::Challenge(why) => {
             cx.counters.add(why);
@@ -130,8 +129,7 @@ fn straight_line<D: Driver>(
         && seg.seq == recv.nxt
         && seg.len <= recv.wnd()
         && seg.timestamps.is_some() == timestamps
-        && send.una.before_eq(seg.ack)
-        && seg.ack.before_eq(send.max);
+        && seg.ack - send.una <= send.max - send.una;
     if !ordinary {
         return false;
     }
@@ -149,6 +147,11 @@ fn straight_line<D: Driver>(
         acknowledge(open, cx, link, seg);
         if !open.send.is_plain() {
             open.refresh();
+        }
+    } else {
+        send.no_news(seg.seq, seg.ack);
+        if let Some(age) = echo_age(open, seg, cx.now) {
+            open.recv.rtt.on_timestamp(age);
         }
     }
     if seg.len > 0 {
@@ -175,7 +178,7 @@ fn check_sequence<D: Driver>(
             //# discussion), and if the RST bit is not set, then treat the
             //# arriving segment as not acceptable:
             Some((value, _)) if recv.is_old(value, cx.now) => {
-                return Step::Ack(TcpEvent::OldTimestamp);
+                return tell(seg, TcpEvent::OldTimestamp);
             }
             Some(_) => {}
             //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
@@ -196,8 +199,11 @@ fn check_sequence<D: Driver>(
         if seg.len > 0 && old_end.before_eq(recv.nxt) && open.send.sack {
             recv.sack.on_duplicate((seg.seq, old_end));
         }
-        // a window probe, a keep-alive or a retransmission: always answered
-        return Step::Ack(TcpEvent::OutOfWindow);
+        if seg.fin() && open.phase == Phase::TimeWait && old_end + 1 == recv.nxt {
+            // our last ACK was lost: 2 MSL begin again
+            open.linger_until = cx.now + cx.config.time_wait;
+        }
+        return tell(seg, TcpEvent::OutOfWindow);
     }
     if let Some((value, _)) = seg.timestamps.filter(|_| open.timestamps) {
         recv.record_timestamp(seg, value, cx.now);
@@ -206,6 +212,16 @@ fn check_sequence<D: Driver>(
         trim(open, seg, frame);
     }
     Step::Go
+}
+
+/// The answer to an unacceptable segment. A retransmission or a window probe with text is answered
+/// at once; what carries nothing, rarely: two ends that disagree about where they are would answer
+/// each other for ever.
+fn tell(seg: &Segment, why: TcpEvent) -> Step {
+    match seg.seq_len() {
+        0 => Step::Challenge(why),
+        _ => Step::Ack(why),
+    }
 }
 
 /// Cuts off what was received before and what lies beyond the window.
@@ -219,7 +235,7 @@ fn trim(open: &mut Open, seg: &mut Segment, frame: &mut Frame) {
     let start = seg.seq + front;
     let keep = recv.edge.since(start).max(0) as u32;
     if front > 0 || keep < seg.len - front {
-        recv.owed = AckOwed::Now;
+        recv.ack_now();
     }
     seg.trim(frame, front, keep);
 }
@@ -267,10 +283,10 @@ fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: 
     //# The ACK value is considered acceptable only if
     //# it is in the range of ((SND.UNA - MAX.SND.WND) <= SEG.ACK <=
     //# SND.NXT).
-    if seg.ack.after(send.max) {
-        return Step::Challenge(TcpEvent::BadAck);
-    }
-    if send.una.since(seg.ack) > send.max_wnd.min(i32::MAX as u32) as i32 {
+    // all distances from the left end of that range, so that no number is both before and behind
+    let most = send.max_wnd.saturating_add(send.max - send.una);
+    let left = send.una.0.wrapping_sub(send.max_wnd);
+    if seg.ack.0.wrapping_sub(left) > most {
         return Step::Challenge(TcpEvent::BadAck);
     }
     let acked = acknowledge(open, cx, link, seg);
@@ -282,6 +298,14 @@ fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: 
     Step::Go
 }
 
+/// How old the time stamp is that the segment echoes; `None` without one, or when it cannot be ours.
+#[inline]
+fn echo_age(open: &Open, seg: &Segment, now: gannet_base::Instant) -> Option<Duration> {
+    let (_, echo) = seg.timestamps.filter(|_| open.timestamps)?;
+    let age = open.timestamp(now).wrapping_sub(echo);
+    (age < 1 << 30).then(|| Duration::from_millis(u64::from(age)))
+}
+
 /// Tells the sending half what the segment says.
 #[inline]
 fn acknowledge<D: Driver>(
@@ -290,21 +314,13 @@ fn acknowledge<D: Driver>(
     link: LinkId,
     seg: &Segment,
 ) -> Acked {
-    let now_stamp = open.timestamp(cx.now);
-    let echo = seg
-        .timestamps
-        .map(|(_, echo)| echo)
-        .filter(|_| open.timestamps);
-    let age = echo
-        .map(|e| now_stamp.wrapping_sub(e))
-        .filter(|&a| a < 1 << 30);
     let notice = Notice {
         ack: seg.ack,
         seq: seg.seq,
         window: UnscaledWindow(seg.window).scale(open.send.scale),
         has_text: seg.len > 0 || seg.fin(),
         sack: seg.options.sack,
-        echo_age: age.map(|a| Duration::from_millis(u64::from(a))),
+        echo_age: echo_age(open, seg, cx.now),
     };
     if let Some(age) = notice.echo_age.filter(|_| seg.len > 0) {
         open.recv.rtt.on_timestamp(age);
@@ -358,7 +374,7 @@ fn take_text<D: Driver>(
     }
     if seg.fin() {
         open.recv.fin = Some(seg.seq + seg.len);
-        open.recv.owed = AckOwed::Now;
+        open.recv.ack_now();
     }
     if seg.len == 0 {
         drop_frame(cx, link, frame);
@@ -389,15 +405,22 @@ fn receive_in_order<D: Driver>(
     };
     let recv = &mut open.recv;
     let before = recv.nxt;
+    let gap = !recv.assembler.is_empty();
     let whole = keep_payload(at, frame, |endpoint, range| {
         recv.take_in_order(endpoint, range);
     });
     let taken = recv.nxt - before;
-    if !recv.assembler.is_empty() || recv.fin.is_some() {
+    if gap || recv.fin.is_some() {
         join(open, cx, link);
     }
     let recv = &mut open.recv;
     recv.owe_ack(taken, u32::from(seg.merged), cx.config.delayed_ack, cx.now);
+    if gap {
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+        //# In addition, a TCP receiver SHOULD send an immediate ACK when the
+        //# incoming segment fills in all or part of a gap in the sequence space.
+        recv.ack_now();
+    }
     if !open.timestamps {
         let wnd = recv.wnd();
         recv.rtt.on_data(recv.nxt, wnd, cx.now);
@@ -426,7 +449,7 @@ fn receive_out_of_order<D: Driver>(
     //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
     //# A TCP receiver SHOULD send an immediate duplicate ACK when an out-
     //# of-order segment arrives.
-    recv.owed = AckOwed::Now;
+    recv.ack_now();
     if !whole {
         no_memory(open, cx);
     }
@@ -438,7 +461,7 @@ fn no_memory<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>) {
     if open.recv.fin.is_some() && !open.recv.finished {
         open.recv.fin = None;
     }
-    open.recv.owed = AckOwed::Now;
+    open.recv.ack_now();
 }
 
 /// Moves what has become contiguous to the reader, and the FIN if it is next.
@@ -449,7 +472,7 @@ fn join<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId) {
     let finished = open.recv.finished;
     open.recv.join(endpoint);
     if open.recv.finished && !finished {
-        open.recv.owed = AckOwed::Now;
+        open.recv.ack_now();
         let before = open.phase;
         open.phase = open.phase.after(Event::FinArrived);
         entered(open, cx, before);
@@ -474,54 +497,41 @@ fn entered<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, before: Phase) {
 }
 
 /// TIME-WAIT after the application let go (RFC 9293 section 3.10.7.4; RFC 1122 section 4.2.2.13).
-/// Says whether the segment is a SYN that may open the connection anew.
+/// When the segment is a SYN that may open the connection anew: the old connection's last number.
 pub(super) fn arrives_in_time_wait<D: Driver>(
     conn: &mut Connection,
     cx: &mut Cx<'_, D>,
     seg: &Segment,
-) -> bool {
+) -> Option<SeqNum> {
     let State::TimeWait(wait) = &mut conn.state else {
-        return false;
+        return None;
     };
     if seg.rst() {
         cx.counters.add(TcpEvent::Ignored);
-        return false;
+        return None;
     }
-    if seg.syn() && !seg.has_ack() {
-        //= https://www.rfc-editor.org/rfc/rfc6191#section-2
-        //# If the timestamp of the incoming SYN segment is greater than the last timestamp
-        //# seen on the previous incarnation of the connection (for that direction of the data
-        //# transfer), honor the connection request
-        let newer = match (seg.timestamps, wait.timestamps) {
-            (Some((value, _)), Some((_, last))) => (value.wrapping_sub(last) as i32) > 0,
-            _ => seg.seq.after(wait.rcv_nxt),
-        };
-        if newer {
-            return true;
-        }
+    if seg.syn() && !seg.has_ack() && opens_anew(wait, seg) {
+        return Some(wait.snd_nxt);
     }
-    if seg.fin() {
+    if seg.fin() && seg.seq + seg.len + 1 == wait.rcv_nxt {
         wait.until = cx.now + cx.config.time_wait;
     }
-    let wait = *wait;
-    output::send_time_wait_ack(conn, &wait, cx);
-    false
+    // an acknowledgement where it belongs is not answered: the peer may be in TIME-WAIT too
+    let window = u32::from(wait.window).max(1);
+    if seg.seq_len() > 0 || !seg.seq.in_range(wait.rcv_nxt, window) {
+        let wait = *wait;
+        output::send_time_wait_ack(conn, &wait, cx);
+    }
+    None
 }
 
-/// What stays of a connection in TIME-WAIT when nobody holds it any more.
-pub(super) fn shrink_to_time_wait<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
-    let State::Open(open) = &mut conn.state else {
-        return;
-    };
-    let wait = TimeWait {
-        snd_nxt: open.send.max,
-        rcv_nxt: open.recv.nxt,
-        window: open.recv.advertise(),
-        timestamps: open
-            .timestamps
-            .then(|| (open.timestamp(cx.now), open.recv.ts_recent)),
-        until: open.linger_until,
-    };
-    conn.free(cx.ip);
-    conn.state = State::TimeWait(wait);
+/// RFC 6191 section 2: whether the SYN comes from a later connection.
+fn opens_anew(wait: &TimeWait, syn: &Segment) -> bool {
+    let later = syn.seq.after(wait.rcv_nxt);
+    match (syn.timestamps, wait.timestamps) {
+        (Some((value, _)), Some((_, last))) if value == last => later,
+        (Some((value, _)), Some((_, last))) => (value.wrapping_sub(last) as i32) > 0,
+        (Some(_), None) => true,
+        (None, _) => later,
+    }
 }

@@ -26,6 +26,8 @@ mod header;
 mod icmp;
 mod info;
 mod input;
+#[cfg(any(test, feature = "testing"))]
+mod invariants;
 pub mod isn;
 mod notice;
 mod output;
@@ -42,6 +44,8 @@ pub mod seq;
 pub mod socket;
 mod table;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod transitions;
 pub mod window;

@@ -15,17 +15,21 @@ use super::header::{self, Outgoing, Template};
 use super::recv::AckOwed;
 use super::sack_blocks::blocks_that_fit;
 use super::send::{Plan, Send};
+use super::transitions::Phase;
 use crate::ip::{Path, Resolution};
 
+/// Longest IPv4 packet.
+const PACKET_MAX: u32 = 65_535;
 /// Bytes of IPv4 and TCP headers with time stamps, the least a super-segment carries beside payload.
 const HEADERS: u32 = 52;
 
 /// Sends what may be sent now: data and FIN as the windows allow, else an owed acknowledgement.
 /// `false` when the link had no room and the rest must wait for the next poll.
 pub(super) fn output<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bool {
-    let State::Open(_) = &conn.state else {
-        return true;
-    };
+    match &conn.state {
+        State::Open(open) if open.phase != Phase::Closed => {}
+        _ => return true,
+    }
     match cx.ip.resolve(cx.now, &mut conn.path) {
         Resolution::Ready => {}
         Resolution::Pending => return set_blocked(conn),
@@ -56,7 +60,28 @@ pub(super) fn output<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bo
     }
     open.send.adjust_timer(cx.now);
     open.blocked = !room;
+    if open.phase == Phase::TimeWait && !conn.attached && open.recv.owed != AckOwed::Now {
+        shrink_to_time_wait(conn, cx);
+    }
     room
+}
+
+/// What stays of a connection in TIME-WAIT when nobody holds it any more.
+fn shrink_to_time_wait<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
+    let wait = TimeWait {
+        snd_nxt: open.send.max,
+        rcv_nxt: open.recv.nxt,
+        window: open.recv.advertise(),
+        timestamps: open
+            .timestamps
+            .then(|| (open.timestamp(cx.now), open.recv.ts_recent)),
+        until: open.linger_until,
+    };
+    conn.free(cx.ip);
+    conn.state = State::TimeWait(wait);
 }
 
 fn set_blocked(conn: &mut Connection) -> bool {
@@ -81,7 +106,7 @@ fn send_data<D: Driver>(
     while let Some(plan) = open.send.next(limit) {
         match send_plan(open, path, ports, cx, &plan) {
             Ok(len) => {
-                if len == 0 && plan.len > 0 {
+                if len == 0 && (plan.len > 0 || !plan.fin) {
                     return true;
                 }
                 *segments_sent += 1;
@@ -128,7 +153,9 @@ fn send_plan<D: Driver>(
         .saturating_sub(extra_options(open, &out.options))
         .max(1);
     let wanted = if plan.len > open.send.mss {
+        // options beyond the ordinary ones may take what was left of the longest IP packet
         plan.len
+            .min(PACKET_MAX - 40 - out.options.encoded_len() as u32)
     } else {
         plan.len.min(mss)
     };
@@ -411,11 +438,13 @@ pub(super) fn send_ack<D: Driver>(
     sent
 }
 
+/// Time between two challenge ACKs of one connection.
+pub(super) const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+
 /// RFC 5961: an acknowledgement that tells a sender of doubtful segments where we are; at most one
 /// in half a second per connection, so that two confused ends cannot keep each other busy and a
 /// forger learns nothing from a shared limit (CVE-2016-5696).
 pub(super) fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
-    const INTERVAL: Duration = Duration::from_millis(500);
     let State::Open(open) = &mut conn.state else {
         return;
     };
@@ -423,8 +452,8 @@ pub(super) fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         cx.counters.add(TcpEvent::Suppressed);
         return;
     }
-    open.challenge_at = cx.now + INTERVAL;
-    open.recv.owed = AckOwed::Now;
+    open.challenge_at = cx.now + CHALLENGE_INTERVAL;
+    open.recv.ack_now();
 }
 
 /// A keep-alive probe: an old sequence number, which the peer must answer.
@@ -436,7 +465,8 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
     let seq = super::seq::SeqNum(open.send.una.0.wrapping_sub(1));
     let mut out = outgoing(open, ports, cx, seq);
     out.window = open.recv.advertise();
-    if send_bare(cx, &conn.path, &out) {
+    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
+    {
         conn.segments_sent += 1;
     }
 }
@@ -444,21 +474,22 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
 /// Tells the peer that the connection is no more.
 pub(super) fn send_reset<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let (seq, ack) = match &conn.state {
-        State::Open(open) => (open.send.max, Some(open.recv.nxt)),
-        State::SynReceived(o) => (o.iss + 1, Some(o.irs + 1)),
+        State::Open(open) if open.phase != Phase::Closed => (open.send.max, open.recv.nxt),
+        State::SynReceived(o) => (o.iss + 1, o.irs + 1),
         _ => return,
     };
     let out = Outgoing {
         source_port: conn.local.port(),
         destination_port: conn.remote.port(),
         seq,
-        ack: ack.unwrap_or(super::seq::SeqNum(0)),
+        ack,
         flags: Flags::RST | Flags::ACK,
         window: 0,
         urgent: 0,
         options: Options::NONE,
     };
-    if send_bare(cx, &conn.path, &out) {
+    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
+    {
         conn.segments_sent += 1;
         cx.counters.add(TcpEvent::ResetSent);
     }

@@ -114,15 +114,6 @@ pub(super) struct Recv {
     pub(super) last_data: Instant,
 }
 
-/// What accepting a segment's text did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Accepted {
-    /// Bytes that became readable.
-    pub(super) readable: u32,
-    /// The peer's FIN is now in order.
-    pub(super) finished: bool,
-}
-
 impl Recv {
     /// The half after the handshake: the peer's SYN was `irs`, our SYN or SYN-ACK offered `window`
     /// bytes.
@@ -245,7 +236,17 @@ impl Recv {
         if self.fin == Some(self.nxt) {
             self.nxt = self.nxt + 1;
             self.finished = true;
+            // a peer that sent text behind its FIN: nobody will read it
+            self.assembler
+                .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
         }
+    }
+
+    /// An acknowledgement leaves with the next output.
+    #[inline]
+    pub(super) fn ack_now(&mut self) {
+        self.owed = AckOwed::Now;
+        self.ack_at = Instant::FAR_FUTURE;
     }
 
     /// Decides when the text of a segment is acknowledged. `len`: its payload bytes, `merged`: bytes
@@ -265,7 +266,7 @@ impl Recv {
         let due = self.unacked >= self.mss.saturating_mul(2);
         if due || (self.quick > 0 && len >= 512) || !self.assembler.is_empty() {
             self.quick = self.quick.saturating_sub(1);
-            self.owed = AckOwed::Now;
+            self.ack_now();
         } else if self.owed == AckOwed::No {
             self.owed = AckOwed::Later;
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
@@ -276,12 +277,18 @@ impl Recv {
         }
     }
 
-    /// An acknowledgement left with this half's numbers.
+    /// Nothing is acknowledged any more.
     #[inline]
-    pub(super) fn acked(&mut self) {
+    pub(super) fn ack_never(&mut self) {
         self.owed = AckOwed::No;
         self.unacked = 0;
         self.ack_at = Instant::FAR_FUTURE;
+    }
+
+    /// An acknowledgement left with this half's numbers.
+    #[inline]
+    pub(super) fn acked(&mut self) {
+        self.ack_never();
         self.last_ack_sent = self.nxt;
     }
 
@@ -289,7 +296,13 @@ impl Recv {
     #[inline]
     pub(super) fn advertise(&mut self) -> u16 {
         let window = self.would_advertise();
-        self.edge = self.nxt + window.0;
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+        //# When window scaling is in effect, the receiver SHOULD track the
+        //# actual maximum window sequence number (which is likely to be greater
+        //# than the window announced by the most recent <ACK>, if more than one
+        //# segment has arrived since the application consumed any data in the
+        //# receive buffer).
+        self.edge = self.edge.max(self.nxt + window.0);
         window.unscale(self.scale).0
     }
 
@@ -332,11 +345,5 @@ impl Recv {
         self.queue.clear(endpoint);
         self.assembler
             .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
-    }
-
-    /// Forgets everything queued: the link, and so the memory, is gone.
-    pub(super) fn forget(&mut self) {
-        self.queue.forget();
-        self.assembler.clear(&mut |_| {});
     }
 }

@@ -104,12 +104,6 @@ impl RecvQueue {
         self.ranges.shrink_to_fit();
         self.bytes = 0;
     }
-
-    /// Forgets everything without letting go: the link, and so the memory, is gone.
-    pub(super) fn forget(&mut self) {
-        self.ranges = VecDeque::new();
-        self.bytes = 0;
-    }
 }
 
 /// Turns what is left of `frame` into ranges worth keeping: inline bytes and small ranges are moved

@@ -119,8 +119,10 @@ pub(super) struct Send {
     small_end: Option<SeqNum>,
     /// The congestion window, not the peer's, was what held sending back.
     cwnd_limited: bool,
-    /// Time-outs in a row, and unanswered window probes.
+    /// Time-outs in a row without progress, or window probes in a row without answer.
     pub(super) retries: u32,
+    /// Window probes since the window closed.
+    probes: u32,
     pub(super) timer: SendTimer,
     pub(super) last_sent: Instant,
     /// Last time the peer acknowledged something new, or outstanding data began.
@@ -165,6 +167,7 @@ impl Send {
             small_end: None,
             cwnd_limited: false,
             retries: 0,
+            probes: 0,
             timer: SendTimer::Off,
             last_sent: Instant::ZERO,
             last_progress: Instant::ZERO,
@@ -229,8 +232,14 @@ impl Send {
     #[inline]
     pub(super) fn on_ack(&mut self, pool: &mut Pool, n: &Notice, now: Instant) -> Acked {
         let duplicate = self.is_duplicate(n);
-        self.retries = 0;
         let advanced = n.ack.after(self.una);
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.1
+        //# As long as the receiving TCP peer continues to send acknowledgments in
+        //# response to the probe segments, the sending TCP peer MUST allow the
+        //# connection to stay open (MUST-37).
+        if advanced || self.wnd == 0 || n.window.0 == 0 {
+            self.retries = 0;
+        }
         let mut acked = Acked::default();
         let mut delivered = 0;
         if advanced {
@@ -267,7 +276,9 @@ impl Send {
     //# the advertised window in the incoming acknowledgment equals the
     //# advertised window in the last incoming acknowledgment.
     fn is_duplicate(&self, n: &Notice) -> bool {
-        n.ack == self.una && self.outstanding() && !n.has_text && n.window.0 == self.wnd
+        // the answer to a window probe looks the same and means no loss
+        let probing = matches!(self.timer, SendTimer::Persist(_));
+        n.ack == self.una && self.outstanding() && !probing && !n.has_text && n.window.0 == self.wnd
     }
 
     /// `ack` is new: lets go of what it covers.
@@ -322,7 +333,31 @@ impl Send {
             self.max_wnd = self.max_wnd.max(n.window.0);
             self.wl1 = n.seq;
             self.wl2 = n.ack;
+            if self.wnd > 0 {
+                self.probes = 0;
+            }
         }
+    }
+
+    /// A segment in order that tells this half nothing but how far the peer has got: the window it
+    /// repeats is its latest. (Left alone, SND.WL1 would one day be 2^31 behind.)
+    #[inline]
+    pub(super) fn no_news(&mut self, seq: SeqNum, ack: SeqNum) {
+        self.wl1 = seq;
+        self.wl2 = ack;
+    }
+
+    /// The connection is over: lets go of everything queued.
+    pub(super) fn stop(&mut self, pool: &mut Pool) {
+        self.queue.clear(pool);
+        self.max = self.end();
+        (self.una, self.nxt) = (self.max, self.max);
+        self.up = None;
+        self.scoreboard.clear();
+        self.recovery = None;
+        self.resend_head = false;
+        self.probe = false;
+        self.timer = SendTimer::Off;
     }
 
     /// Congestion control and loss detection.
@@ -559,6 +594,16 @@ impl Send {
             let idle = now.saturating_duration_since(self.last_sent);
             self.congestion.on_idle(idle, self.rtt.rto());
         }
+        self.before_queueing(now);
+    }
+
+    /// Something is about to be queued: the time without progress counts from here when nothing
+    /// waited for an acknowledgement before.
+    #[inline]
+    pub(super) fn before_queueing(&mut self, now: Instant) {
+        if self.una == self.end() {
+            self.last_progress = now;
+        }
     }
 
     /// Whether the window is closed with nothing in flight within it.
@@ -582,7 +627,7 @@ impl Send {
     #[inline]
     fn restart_timer(&mut self, now: Instant) {
         self.timer = if self.is_stuck() {
-            SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.retries))
+            SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes))
         } else if self.outstanding() {
             SendTimer::Retransmit(now + self.rtt.rto())
         } else {
@@ -633,8 +678,9 @@ impl Send {
             }
             SendTimer::Persist(_) => {
                 self.retries += 1;
+                self.probes += 1;
                 self.probe = true;
-                self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.retries));
+                self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));
             }
             SendTimer::Retransmit(_) => self.on_timeout(now),
         }

@@ -207,7 +207,7 @@ impl SendQueue {
     }
 
     /// Asserts what must always hold; for tests.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn invariants(&self) {
         let mut at = self.start;
         for entry in &self.entries {

@@ -261,6 +261,12 @@ impl Table {
             .or_else(|| self.listener_on(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port())))
     }
 
+    /// Whether a listener for `local` takes one more connection.
+    pub(super) fn has_room(&self, local: SocketAddrV4) -> bool {
+        let listener = self.find_listener(local).and_then(|id| self.listener(id));
+        listener.is_some_and(|l| l.opening + l.waiting.len() < l.backlog)
+    }
+
     /// The listener on exactly this address and port.
     pub(super) fn listener_on(&self, local: SocketAddrV4) -> Option<ListenerId> {
         let places = self.listeners.iter().enumerate();
@@ -283,5 +289,37 @@ impl Table {
                 l.local.port() == local.port()
                     && (l.local.ip() == local.ip() || any(l.local.ip()) || any(local.ip()))
             })
+    }
+
+    /// Asserts what must always hold; for tests.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn invariants(&self) {
+        use super::connection::State;
+        let used = self.places.iter().filter(|p| p.entry.is_some()).count();
+        assert_eq!(used, self.len(), "every place is used or free");
+        for (pair, &index) in &self.pairs {
+            let place = self.places.get(index as usize);
+            let entry = place.and_then(|p| p.entry.as_ref());
+            let conn = &entry.expect("a pair names a connection").conn;
+            assert_eq!(*pair, (conn.local, conn.remote));
+        }
+        for (index, place) in self.listeners.iter().enumerate() {
+            let Some(listener) = &place.listener else {
+                continue;
+            };
+            let id = ListenerId {
+                index: index as u32,
+                generation: place.generation,
+            };
+            let entries = self.places.iter().filter_map(|p| p.entry.as_ref());
+            let of = entries.filter(|e| e.conn.listener == Some(id));
+            let opening = of.filter(|e| matches!(e.conn.state, State::SynReceived(_)));
+            assert_eq!(
+                listener.opening,
+                opening.count(),
+                "the backlog is counted right"
+            );
+            assert!(listener.opening + listener.waiting.len() <= listener.backlog);
+        }
     }
 }

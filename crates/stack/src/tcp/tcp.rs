@@ -9,6 +9,7 @@ use gannet_base::Instant;
 use gannet_link::{Driver, Frame, RxChecksum};
 use gannet_wire::tcp::{Flags, MAX_HEADER_LEN};
 
+use super::api::memory_share;
 use super::connection::{Connection, Cx, Open, Settings, State};
 use super::counters::{TcpCounters, TcpEvent};
 use super::error::TcpError;
@@ -19,6 +20,7 @@ use super::isn::EphemeralPorts;
 use super::output;
 use super::reset;
 use super::segment::{Preview, Segment};
+use super::seq::SeqNum;
 use super::socket::{ListenerId, TcpId, TcpReady};
 use super::table::Table;
 use super::timers;
@@ -29,7 +31,7 @@ use crate::ip::{Ip, Packet};
 use crate::link::LinkId;
 use crate::timer::Wheel;
 
-/// Blocks that must be free again before those who wait for memory are called.
+/// Most blocks that must be free before those who wait for memory are called.
 const MEMORY_BACK: usize = 8;
 
 /// All TCP of a host.
@@ -41,6 +43,8 @@ pub struct Tcp {
     wheel: Wheel,
     /// Connections that owe output at the end of the batch.
     owing: Vec<u32>,
+    /// Those whose turn it is, while their output is made.
+    serving: Vec<u32>,
     ready: VecDeque<TcpReady>,
     /// Connections that wait for free blocks.
     memory_waiters: Vec<u32>,
@@ -58,6 +62,7 @@ impl Tcp {
             ports: EphemeralPorts::new(key),
             wheel: Wheel::new(64),
             owing: Vec::new(),
+            serving: Vec::new(),
             ready: VecDeque::new(),
             memory_waiters: Vec::new(),
             counters: TcpCounters::new(),
@@ -165,46 +170,66 @@ impl Tcp {
         seg: &mut Segment,
         frame: &mut Frame,
     ) {
+        let mut above = None;
         if let Some(index) = self.table.find(local, remote) {
-            let reopen = self.arrives_at(ip, now, packet.link, index, seg, frame);
-            if !reopen {
+            above = self.arrives_at(ip, now, packet.link, index, seg, frame);
+            if above.is_none() {
                 return;
+            }
+            // TIME-WAIT ends early only for a connection that can be made
+            if !self.table.has_room(local) {
+                self.counters.add(TcpEvent::BacklogFull);
+                return self.drop_frame(ip, packet.link, frame);
             }
             self.forget(ip, index);
         }
         let listener = self.table.find_listener(local);
-        if let Some(endpoint) = ip.endpoint(packet.link) {
-            endpoint.release_frame(frame); // text of a SYN comes again once the connection is open
-        }
+        // text of a SYN comes again once the connection is open
+        self.drop_frame(ip, packet.link, frame);
         match listener {
             Some(listener) => {
-                self.arrives_in_listen(ip, now, (listener, packet.link), (local, remote), seg)
+                let way = (listener, packet.link, above);
+                self.arrives_in_listen(ip, now, way, (local, remote), seg);
             }
             None => {
                 self.counters.add(TcpEvent::NoSocket);
-                let Tcp {
-                    config,
-                    key,
-                    counters,
-                    ..
-                } = self;
-                reset::answer(
-                    &mut Cx {
-                        ip,
-                        now,
-                        config,
-                        key,
-                        counters,
-                    },
-                    local,
-                    remote,
-                    seg,
-                );
+                self.refuse(ip, now, (local, remote), seg);
             }
         }
     }
 
-    /// A segment for the connection at `index`; whether it is a SYN that may replace it.
+    fn drop_frame<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId, frame: &Frame) {
+        if let Some(endpoint) = ip.endpoint(link) {
+            endpoint.release_frame(frame);
+        }
+    }
+
+    /// A reset answers a segment that belongs to nobody.
+    fn refuse<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        (local, remote): (SocketAddrV4, SocketAddrV4),
+        seg: &Segment,
+    ) {
+        let Tcp {
+            config,
+            key,
+            counters,
+            ..
+        } = self;
+        let mut cx = Cx {
+            ip,
+            now,
+            config,
+            key,
+            counters,
+        };
+        reset::answer(&mut cx, local, remote, seg);
+    }
+
+    /// A segment for the connection at `index`. When it is a SYN that may replace it: the number that
+    /// the new connection must begin above.
     #[inline]
     fn arrives_at<D: Driver>(
         &mut self,
@@ -214,8 +239,8 @@ impl Tcp {
         index: u32,
         seg: &mut Segment,
         frame: &mut Frame,
-    ) -> bool {
-        let mut reopen = false;
+    ) -> Option<SeqNum> {
+        let mut reopen = None;
         let mut stranger = false;
         self.with(ip, now, index, |conn, cx| {
             conn.segments_received += 1;
@@ -239,30 +264,13 @@ impl Tcp {
                 Opened::Reset => stranger = true,
                 Opened::No => {}
             }
-            if opened != Opened::Yes && !reopen {
+            if opened != Opened::Yes && reopen.is_none() {
                 handshake::drop_frame(cx, link, frame);
             }
         });
         if stranger && let Some(entry) = self.table.at_mut(index) {
-            let (local, remote) = (entry.conn.local, entry.conn.remote);
-            let Tcp {
-                config,
-                key,
-                counters,
-                ..
-            } = self;
-            reset::answer(
-                &mut Cx {
-                    ip,
-                    now,
-                    config,
-                    key,
-                    counters,
-                },
-                local,
-                remote,
-                seg,
-            );
+            let ends = (entry.conn.local, entry.conn.remote);
+            self.refuse(ip, now, ends, seg);
         }
         self.owe(index);
         reopen
@@ -273,7 +281,7 @@ impl Tcp {
         &mut self,
         ip: &mut Ip<D>,
         now: Instant,
-        (listener, link): (ListenerId, LinkId),
+        (listener, link, above): (ListenerId, LinkId, Option<SeqNum>),
         (local, remote): (SocketAddrV4, SocketAddrV4),
         seg: &Segment,
     ) {
@@ -284,24 +292,7 @@ impl Tcp {
         }
         if seg.has_ack() {
             self.counters.add(TcpEvent::BadAck);
-            let Tcp {
-                config,
-                key,
-                counters,
-                ..
-            } = self;
-            return reset::answer(
-                &mut Cx {
-                    ip,
-                    now,
-                    config,
-                    key,
-                    counters,
-                },
-                local,
-                remote,
-                seg,
-            );
+            return self.refuse(ip, now, (local, remote), seg);
         }
         if !seg.syn() {
             return self.counters.add(TcpEvent::Ignored);
@@ -343,7 +334,7 @@ impl Tcp {
         };
         let id = self.table.add(conn);
         self.with(ip, now, id.index, |conn, cx| {
-            conn.state = State::SynReceived(Opening::passive(cx, conn, seg));
+            conn.state = State::SynReceived(Opening::passive(cx, conn, seg, above));
             handshake::send_syn(conn, cx);
         });
     }
@@ -372,13 +363,16 @@ impl Tcp {
             }
         }
         self.call_memory_waiters(ip);
-        for _ in 0..self.owing.len() {
-            let index = self.owing.swap_remove(0);
+        // whoever finds the link full owes again, behind all others
+        let mut serving = core::mem::take(&mut self.serving);
+        core::mem::swap(&mut serving, &mut self.owing);
+        for index in serving.drain(..) {
             if let Some(entry) = self.table.at_mut(index) {
                 entry.owes = false;
                 self.output_one(ip, now, index);
             }
         }
+        self.serving = serving;
     }
 
     /// When [`Tcp::poll`] must run next, at the latest.
@@ -394,7 +388,9 @@ impl Tcp {
     pub(crate) fn link_gone<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
         for index in self.on_link(link) {
             self.with(ip, Instant::ZERO, index, |conn, cx| {
-                conn.fail(cx.ip, Some(TcpError::LinkGone));
+                if !conn.is_closed() {
+                    conn.fail(cx.ip, Some(TcpError::LinkGone));
+                }
             });
         }
     }
@@ -403,10 +399,14 @@ impl Tcp {
     pub(crate) fn link_removed<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
         for index in self.on_link(link) {
             self.with(ip, Instant::ZERO, index, |conn, cx| {
-                if let State::Open(open) = &mut conn.state {
-                    open.recv.forget();
+                if !conn.is_closed() {
+                    conn.fail(cx.ip, Some(TcpError::LinkGone));
                 }
-                conn.fail(cx.ip, Some(TcpError::LinkGone));
+                if let (State::Open(open), Some(endpoint)) =
+                    (&mut conn.state, cx.ip.endpoint(link))
+                {
+                    open.recv.clear(endpoint);
+                }
             });
         }
     }
@@ -638,9 +638,7 @@ impl Tcp {
     fn call_memory_waiters<D: Driver>(&mut self, ip: &mut Ip<D>) {
         let mut at = 0;
         while let Some(&index) = self.memory_waiters.get(at) {
-            let link = self.table.at_mut(index).map(|e| e.conn.path.link);
-            let endpoint = link.and_then(|l| ip.endpoint(l));
-            if endpoint.is_some_and(|e| e.pool.free_blocks() < MEMORY_BACK) {
+            if self.still_short(ip, index) {
                 at += 1;
                 continue;
             }
@@ -653,10 +651,29 @@ impl Tcp {
         }
     }
 
+    /// Whether the connection, which waits for memory, would still get none.
+    fn still_short<D: Driver>(&mut self, ip: &mut Ip<D>, index: u32) -> bool {
+        let Some(entry) = self.table.at_mut(index) else {
+            return false;
+        };
+        let (State::Open(open), Some(endpoint)) =
+            (&entry.conn.state, ip.endpoint(entry.conn.path.link))
+        else {
+            return false;
+        };
+        // a few blocks at least, so that not every block that comes back wakes somebody
+        let pool = &endpoint.pool;
+        let few = (pool.blocks() / 8).clamp(1, MEMORY_BACK);
+        pool.available() < few || memory_share(pool, open.send.queue.len()) == 0
+    }
+
     fn forget<D: Driver>(&mut self, ip: &mut Ip<D>, index: u32) {
         self.wheel.cancel(index);
         if let Some(mut entry) = self.table.remove(index) {
             entry.conn.free(ip);
+            if entry.wants_memory {
+                self.memory_waiters.retain(|&w| w != index);
+            }
         }
     }
 }

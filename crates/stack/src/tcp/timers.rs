@@ -59,10 +59,9 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
     //# (c) When the number of transmissions of the same segment reaches a
     //# threshold R2 greater than R1, close the connection.
-    let given_up = conn
-        .settings
-        .user_timeout
-        .is_some_and(|most| waited >= most);
+    let orphan = (!conn.attached).then_some(cx.config.orphan_timeout);
+    let mut most = [conn.settings.user_timeout, orphan].into_iter().flatten();
+    let given_up = most.any(|most| waited >= most);
     if !alive || given_up {
         return conn.fail(cx.ip, Some(TcpError::TimedOut));
     }
@@ -79,7 +78,7 @@ fn ack_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         && open.recv.owed == AckOwed::Later
         && open.recv.ack_at <= cx.now
     {
-        open.recv.owed = AckOwed::Now;
+        open.recv.ack_now();
     }
 }
 

@@ -79,9 +79,10 @@ impl WindowSize {
 /// * `buffer`: its size, `RCV.BUFF`
 /// * `mss`: Eff.snd.MSS, the segment size we expect
 ///
-/// The right edge never moves left, and moves right only by a worthwhile step. The result is a
-/// multiple of the scale's unit, so the peer reads what we mean. (Not shrinking may round
-/// `offered` up by less than one unit: the buffer can be overrun by that much.)
+/// The right edge moves right only by a worthwhile step, and left only by what the scale cannot
+/// express: the result is a multiple of its unit, rounded down. (Rounding up, as Linux does, lets a
+/// peer that sends less than a unit at a time move the edge for ever, and overrun a buffer that
+/// nobody reads. The caller keeps the edge it once offered: RFC 7323 section 2.4.)
 #[must_use]
 pub fn window_to_advertise(
     offered: WindowSize,
@@ -91,7 +92,7 @@ pub fn window_to_advertise(
     scale: WindowScale,
 ) -> WindowSize {
     let unit = scale.unit();
-    let keep = offered.0.div_ceil(unit).saturating_mul(unit);
+    let keep = offered.0 / unit * unit;
     let limit = u32::from(u16::MAX) << scale.0;
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.2.2
     //# The suggested SWS avoidance algorithm for the receiver is to keep
@@ -99,7 +100,7 @@ pub fn window_to_advertise(
     // RCV.BUFF - RCV.USER - RCV.WND >= min( Fr * RCV.BUFF, Eff.snd.MSS ), Fr = 1/2
     let step = (buffer / 2).min(mss).max(1);
     let open = free / unit * unit;
-    if open >= keep.saturating_add(step) || (keep == 0 && free >= buffer && open > 0) {
+    if open >= offered.0.saturating_add(step) || (keep == 0 && free >= buffer && open > 0) {
         WindowSize(open.min(limit))
     } else {
         WindowSize(keep.min(limit))

@@ -1,0 +1,184 @@
+//! RFC 9293 section 3.10.7.3: SYN-SENT; and what a connection does before its first answer.
+
+use core::time::Duration;
+
+use super::peer::{ACK, FIN, Peer, RST, SYN, all_options, mss_only, seg};
+use crate::tcp::{ConnectError, TcpError, TcpState};
+use core::net::{Ipv4Addr, SocketAddrV4};
+use gannet_wire::tcp::Flags;
+use std::vec::Vec;
+
+#[test]
+fn section_3_10_7_3() {
+    use TcpState::{Closed, Established, SynReceived, SynSent};
+    let none = Flags::empty();
+    let max = 0x8000_0000;
+    let table = [
+        // first, check the ACK bit
+        (seg(ACK, 0, 0), Some((RST, 0, 0, 0)), SynSent),
+        (seg(ACK, 0, 2), Some((RST, 2, 0, 0)), SynSent),
+        (seg(SYN | ACK, 0, max), Some((RST, max, 0, 0)), SynSent),
+        (seg(RST | ACK, 0, 2), None, SynSent),
+        (seg(ACK, 0, 1), None, SynSent),
+        // second, check the RST bit
+        (seg(RST, 0, 0), None, SynSent),
+        (seg(RST | ACK, 0, 1), None, Closed),
+        (seg(RST | SYN | ACK, 0, 1), None, Closed),
+        // fourth, check the SYN bit
+        (seg(SYN | ACK, 0, 1), Some((ACK, 1, 1, 0)), Established),
+        (seg(SYN, 0, 0), Some((SYN | ACK, 0, 1, 0)), SynReceived),
+        (
+            seg(SYN | ACK, 0, 1).text(b"t5"),
+            Some((ACK, 1, 3, 0)),
+            Established,
+        ),
+        (
+            seg(SYN | ACK | FIN, 0, 1),
+            Some((ACK, 1, 2, 0)),
+            TcpState::CloseWait,
+        ),
+        // fifth, neither SYN nor RST
+        (seg(none, 0, 0), None, SynSent),
+        (seg(FIN, 0, 0), None, SynSent),
+    ];
+    for (segment, answer, state) in table {
+        let mut p = Peer::new();
+        p.connect();
+        let expected: Vec<_> = answer.into_iter().collect();
+        assert_eq!(p.brief(&segment), expected, "{segment:?}");
+        assert_eq!(p.state(), state, "{segment:?}");
+    }
+}
+
+#[test]
+fn t5_text_in_the_syn_ack_is_read() {
+    let mut p = Peer::new();
+    p.connect();
+    p.send(&seg(SYN | ACK, 0, 1).text(b"hello"));
+    assert_eq!(p.read(), b"hello");
+    p.send(&seg(ACK, 6, 1).text(b" again"));
+    assert_eq!(p.read(), b" again");
+}
+
+#[test]
+fn a_refusal_is_told_once() {
+    let mut p = Peer::new();
+    p.connect();
+    p.send(&seg(RST | ACK, 0, 1));
+    assert_eq!(p.host.tcp_take_error(p.id()), Some(TcpError::Refused));
+    assert_eq!(p.host.tcp_take_error(p.id()), None);
+    p.close();
+    assert_eq!(p.host.tcp_connections(), 0);
+}
+
+/// RFC 6298 with the first time-out at 1 s.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+//= type=test
+//# However, the values of R1 and R2 may be different for SYN and data segments.  In particular, R2
+//# for a SYN segment MUST be set large enough to provide retransmission of the segment for at least
+//# 3 minutes (MUST-23).
+#[test]
+fn the_syn_is_sent_again_with_back_off() {
+    let mut p = Peer::new();
+    let first = p.connect();
+    let again = p.pass(Duration::from_secs(1000));
+    let times: Vec<_> = again.iter().map(|(t, _)| t.as_secs()).collect();
+    assert_eq!(times, [1, 3, 7, 15, 31, 63, 127]);
+    assert!(again.iter().all(|(_, s)| s.flags == SYN && s.seq == 0));
+    assert!(
+        again
+            .iter()
+            .all(|(_, s)| s.options.mss == first.options.mss)
+    );
+    assert_eq!(p.host.tcp_take_error(p.id()), Some(TcpError::TimedOut));
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+//= type=test
+//# A TCP implementation MUST reject as an error a local OPEN call for an invalid remote IP address
+//# (e.g., a broadcast or multicast address) (MUST-46).
+#[test]
+fn impossible_destinations() {
+    let mut p = Peer::new();
+    let table = [
+        (Ipv4Addr::UNSPECIFIED, 80, ConnectError::InvalidDestination),
+        (Ipv4Addr::BROADCAST, 80, ConnectError::InvalidDestination),
+        (
+            Ipv4Addr::new(224, 0, 0, 1),
+            80,
+            ConnectError::InvalidDestination,
+        ),
+        (
+            Ipv4Addr::new(192, 0, 2, 255),
+            80,
+            ConnectError::InvalidDestination,
+        ),
+        (crate::testing::B, 0, ConnectError::InvalidDestination),
+        (Ipv4Addr::new(10, 0, 0, 1), 80, ConnectError::NoRoute),
+    ];
+    for (address, port, error) in table {
+        let to = SocketAddrV4::new(address, port);
+        assert_eq!(p.host.tcp_connect(p.now, None, to), Err(error), "{to}");
+    }
+    assert_eq!(p.host.tcp_connections(), 0);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+//= type=test
+//# If an MSS Option is not received at connection setup, TCP implementations MUST assume a default
+//# send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
+#[test]
+fn t2_the_size_of_segments_follows_the_offer() {
+    // MSS of 0, 1 and 47 are floored at 48 (CVE-2019-11479)
+    let table = [
+        (None, 536),
+        (Some(0), 48),
+        (Some(1), 48),
+        (Some(47), 48),
+        (Some(48), 48),
+    ];
+    let table = table
+        .into_iter()
+        .chain([(Some(1000), 1000), (Some(65_535), 1460)]);
+    for (mss, size) in table {
+        let mut options = mss_only(0);
+        options.mss = mss;
+        let mut p = Peer::active(options);
+        let out = p.write(&[7; 6000]);
+        assert_eq!(out[0].len(), size, "{mss:?}");
+    }
+}
+
+#[test]
+fn closing_before_the_answer() {
+    let mut p = Peer::new();
+    p.connect();
+    assert_eq!(p.close(), []);
+    assert_eq!(p.host.tcp_connections(), 0);
+    // a late answer finds nobody
+    assert_eq!(p.brief(&seg(SYN | ACK, 0, 1)), [(RST, 1, 0, 0)]);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.5
+//= type=test
+//# A TCP implementation MUST support simultaneous open attempts (MUST-10).
+#[test]
+fn t11_simultaneous_open() {
+    for options in [mss_only(1460), all_options()] {
+        let mut p = Peer::new();
+        p.connect();
+        let out = p.send(&seg(SYN, 0, 0).options(options));
+        assert_eq!(out.len(), 1);
+        assert_eq!(out[0].brief(), (SYN | ACK, 0, 1, 0));
+        assert_eq!(p.state(), TcpState::SynReceived);
+        let mut answer = seg(SYN | ACK, 0, 1).options(options);
+        if let Some((value, _)) = options.timestamps {
+            let echo = out[0].options.timestamps.expect("answered").0;
+            answer = answer.stamp(value, echo);
+        }
+        p.send(&answer);
+        assert_eq!(p.state(), TcpState::Established);
+        let out = p.write(b"both began");
+        assert_eq!(out[0].payload, b"both began");
+    }
+}

@@ -1,0 +1,360 @@
+//! Windows: zero-window probes, silly windows, Nagle, delayed acknowledgements, shrinking, scaling.
+
+use core::time::Duration;
+use std::vec::Vec;
+
+use super::peer::{ACK, FIN, PSH, Peer, Seg, all_options, mss_only, seg};
+use crate::tcp::{TcpOption, TcpState};
+
+fn briefs(sent: &[Seg]) -> Vec<(gannet_wire::tcp::Flags, u32, u32, u32)> {
+    sent.iter().map(Seg::brief).collect()
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.1
+//= type=test
+//# As long as the receiving TCP peer continues to send acknowledgments in response to the probe
+//# segments, the sending TCP peer MUST allow the connection to stay open (MUST-37).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.1
+//= type=test
+//# Probing of zero (offered) windows MUST be supported (MUST-36).
+#[test]
+fn section_3_8_6_1_probes() {
+    let mut p = Peer::active(mss_only(1000));
+    p.send(&seg(ACK, 1, 1).window(0));
+    assert_eq!(p.write(b"0123456789"), []);
+    let mut gaps = Vec::new();
+    let mut last = p.now;
+    for _ in 0..10_000 {
+        let start = p.now;
+        let sent = p.pass_ms(10);
+        for (after, s) in sent {
+            assert_eq!(s.brief().1, 1);
+            assert_eq!(s.payload, b"0");
+            let at = start + after;
+            gaps.push(at.saturating_duration_since(last).as_millis());
+            last = at;
+            p.send(&seg(ACK, 1, 1).window(0));
+        }
+    }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.1
+    //= type=test
+    //# The transmitting host SHOULD send the first zero-window probe when a zero window has existed
+    //# for the retransmission timeout period (SHLD-29) (Section 3.8.1), and SHOULD increase
+    //# exponentially the interval between successive probes (SHLD-30).
+    assert_eq!(gaps[..8], [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600]);
+    p.pass(Duration::from_secs(10_000));
+    assert_eq!(p.state(), TcpState::Closed, "unanswered probes end it");
+}
+
+#[test]
+fn a_probe_that_is_taken() {
+    let mut p = Peer::active(mss_only(1000));
+    p.send(&seg(ACK, 1, 1).window(0));
+    p.write(b"0123456789");
+    p.pass_ms(250);
+    assert_eq!(
+        briefs(&p.send(&seg(ACK, 1, 2).window(5))),
+        [],
+        "too small to be worth it"
+    );
+    assert_eq!(
+        p.pass_ms(250)[0].1.brief(),
+        (ACK, 2, 1, 5),
+        "but not for ever"
+    );
+    assert_eq!(
+        briefs(&p.send(&seg(ACK, 1, 7).window(100))),
+        [(ACK | PSH, 7, 1, 4)]
+    );
+}
+
+#[test]
+fn the_window_opens_by_itself() {
+    let mut p = Peer::active(mss_only(1000));
+    p.send(&seg(ACK, 1, 1).window(0));
+    p.write(b"0123456789");
+    p.pass_ms(250);
+    let out = p.send(&seg(ACK, 1, 1).window(1000));
+    assert_eq!(briefs(&out), [(ACK | PSH, 1, 1, 10)]);
+}
+
+/// Only a FIN is left and the window is closed: it is delivered all the same, however long it takes.
+#[test]
+fn a_fin_before_a_closed_window() {
+    let mut p = Peer::active(mss_only(1000));
+    p.send(&seg(ACK, 1, 1).window(0));
+    p.shutdown();
+    for _ in 0..100 {
+        p.pass(Duration::from_secs(30));
+        p.send(&seg(ACK, 1, 1).window(0));
+    }
+    assert_eq!(p.state(), TcpState::FinWait1, "answered: stays open");
+    p.send(&seg(ACK, 1, 1));
+    let sent = p.pass(Duration::from_secs(130));
+    assert!(sent.iter().any(|(_, s)| s.flags.contains(FIN)));
+    p.send(&seg(ACK, 1, 2));
+    assert_eq!(p.state(), TcpState::FinWait2);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+//= type=test
+//# However, a sending TCP peer MUST be robust against window shrinking, which may cause the "usable
+//# window" (see Section 3.8.6.2.1) to become negative (MUST-34).
+#[test]
+fn t5_shrinking_windows() {
+    for shrink in [1u16, 100, 3000, 3999, 4000] {
+        let mut p = Peer::active(mss_only(1000));
+        p.send(&seg(ACK, 1, 1).window(4000));
+        assert_eq!(p.write(&[1; 10_000]).len(), 4);
+        let out = p.send(&seg(ACK, 1, 1).window(4000 - shrink));
+        assert_eq!(out, [], "nothing new: {shrink}");
+        let again = p.pass_ms(250);
+        assert_eq!(again[0].1.seq, 1, "the old is sent again: {shrink}");
+        let out = p.send(&seg(ACK, 1, 4001).window(8000));
+        assert_eq!(out[0].seq, 4001);
+    }
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+//= type=test
+//# The sender MAY also retransmit old data beyond SND.UNA+SND.WND (MAY-7), but SHOULD NOT time out
+//# the connection if data beyond the right window edge is not acknowledged (SHLD-17).
+#[test]
+fn text_behind_a_window_that_shrank_to_nothing_does_not_time_out() {
+    let mut p = Peer::active(mss_only(1000));
+    p.write(&[1; 2000]);
+    for _ in 0..200 {
+        p.send(&seg(ACK, 1, 1).window(0));
+        p.pass(Duration::from_secs(30));
+    }
+    assert_eq!(p.state(), TcpState::Established);
+    let out = p.send(&seg(ACK, 1, 1));
+    let later = p.pass(Duration::from_secs(121));
+    assert!(!out.is_empty() || !later.is_empty());
+}
+
+/// Sender's silly window avoidance (RFC 9293 section 3.8.6.2.1) and its override timer.
+#[test]
+fn section_3_8_6_2_1_no_crumbs() {
+    let mut p = Peer::active(mss_only(1000));
+    p.send(&seg(ACK, 1, 1).window(4000));
+    p.write(&[1; 4000]);
+    p.write(&[2; 5000]);
+    // a little room is not worth a segment
+    assert_eq!(p.send(&seg(ACK, 1, 4001).window(300)), []);
+    let later = p.pass_ms(300);
+    assert_eq!(later.len(), 1);
+    assert_eq!(later[0].1.brief(), (ACK, 4001, 1, 300));
+    let after = later[0].0.as_millis();
+    assert!((100..=1000).contains(&after), "0.1 to 1 s: {after}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
+//= type=test
+//# A TCP implementation MUST allow the application to disable the Nagle algorithm on an individual
+//# connection (MUST-17).
+#[test]
+fn section_3_7_4_nagle() {
+    let mut p = Peer::active(mss_only(1000));
+    assert_eq!(p.write(b"a").len(), 1, "nothing is under way");
+    assert_eq!(p.write(b"b"), [], "a small segment is");
+    assert_eq!(p.write(&[b'c'; 1200]).len(), 1, "a full one leaves");
+    let out = p.send(&seg(ACK, 1, 1002));
+    assert_eq!(briefs(&out), [(ACK | PSH, 1002, 1, 201)]);
+    p.host.tcp_set_option(p.id(), TcpOption::NoDelay(true));
+    assert_eq!(p.write(b"d").len(), 1);
+    assert_eq!(p.write(b"e").len(), 1);
+}
+
+#[test]
+fn switching_nagle_off_lets_what_waits_go() {
+    let mut p = Peer::active(mss_only(1000));
+    p.write(b"a");
+    assert_eq!(p.write(b"b"), []);
+    p.host.tcp_set_option(p.id(), TcpOption::NoDelay(true));
+    assert_eq!(briefs(&p.poll()), [(ACK | PSH, 2, 1, 1)]);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
+//= type=test
+//# A TCP endpoint SHOULD implement a delayed ACK (SHLD-18), but an ACK should not be excessively
+//# delayed; in particular, the delay MUST be less than 0.5 seconds (MUST-40).
+#[test]
+fn section_3_8_6_3_delayed_acknowledgements() {
+    let mut p = Peer::active(mss_only(1000));
+    p.pass(Duration::from_secs(10));
+    let mut seq = 1;
+    // beyond the quick ones at the start
+    for _ in 0..40 {
+        p.send(&seg(ACK, seq, 1).text(&[1; 1000]));
+        seq += 1000;
+    }
+    p.pass_ms(100);
+    p.read();
+    p.poll();
+    assert_eq!(p.send(&seg(ACK, seq, 1).text(&[1; 1000])), [], "one waits");
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
+    //= type=test
+    //# An ACK SHOULD be generated for at least every second full-sized segment or 2*RMSS bytes of new
+    //# data (where RMSS is the MSS specified by the TCP endpoint receiving the segments to be
+    //# acknowledged, or the default value if not specified) (SHLD-19).
+    let out = p.send(&seg(ACK, seq + 1000, 1).text(&[1; 1000]));
+    assert_eq!(
+        briefs(&out),
+        [(ACK, 1, seq + 2000, 0)],
+        "the second does not"
+    );
+    assert_eq!(p.send(&seg(ACK, seq + 2000, 1).text(&[1; 1000])), []);
+    let later = p.pass_ms(500);
+    assert_eq!(later.len(), 1);
+    assert_eq!(later[0].0.as_millis(), 40);
+    // what the application writes carries it
+    assert_eq!(p.send(&seg(ACK, seq + 3000, 1).text(&[1; 100])), []);
+    assert_eq!(briefs(&p.write(b"answer")), [(ACK | PSH, 1, seq + 3100, 6)]);
+    assert!(p.pass_ms(150).is_empty());
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# For example, if the TCP endpoint is processing a series of queued segments, it MUST process them
+//# all before sending any ACK segments (MUST-59).
+#[test]
+fn one_acknowledgement_for_a_batch() {
+    let mut p = Peer::active(mss_only(1000));
+    for n in 0..20 {
+        let packet = p.packet(&seg(ACK, 1 + n * 1000, 1).text(&[1; 1000]));
+        p.inject(&packet);
+    }
+    assert_eq!(briefs(&p.poll()), [(ACK, 1, 20_001, 0)]);
+}
+
+/// The right edge of the window never moves left (by more than the scale cannot express), whatever
+/// arrives and however little is read, and moves right only by steps worth a segment (RFC 9293
+/// section 3.8.6.2.2). What nobody reads stays within the buffer.
+#[test]
+fn section_3_8_6_2_2_the_edge_moves_right_in_steps() {
+    for options in [mss_only(1000), all_options()] {
+        let mut p = Peer::active(options);
+        let mut edge = 0;
+        let mut seq = 1;
+        let mut buffer = [0; 37];
+        for n in 0..3000 {
+            let mut s = seg(ACK, seq, 1).text(&[7; 700]);
+            if options.timestamps.is_some() {
+                s = s.stamp(5001, 0);
+            }
+            let info = p.host.tcp_info(p.id()).expect("open");
+            let scale = info.window_scale.map_or(0, |s| s.0);
+            let mut out = Vec::new();
+            if info.receive_window >= 700 {
+                out.extend(p.send(&s));
+                seq += 700;
+            }
+            if n % 3 == 0 {
+                let _ = p.host.tcp_recv(p.now, p.id(), &mut buffer);
+                out.extend(p.poll());
+            }
+            for s in out {
+                let now = s.ack + (u32::from(s.window) << scale);
+                assert!(now + (1 << scale) > edge, "{now} {edge}");
+                let same = now < edge + (1 << scale);
+                assert!(same || now - edge >= 536, "a crumb: {}", now - edge);
+                edge = edge.max(now);
+                let info = p.host.tcp_info(p.id()).expect("open");
+                assert!(info.unread <= info.receive_buffer, "{info:?}");
+            }
+        }
+    }
+}
+
+/// A closed window opens when the application reads, and the peer is told at once.
+#[test]
+fn reading_opens_the_window() {
+    let mut p = Peer::active(mss_only(1000));
+    p.host
+        .tcp_set_option(p.id(), TcpOption::ReceiveBuffer(8000));
+    let mut seq = 1;
+    loop {
+        let out = p.send(&seg(ACK, seq, 1).text(&[7; 1000]));
+        seq = out.last().map_or(seq + 1000, |s| s.ack);
+        if out.last().is_some_and(|s| s.window == 0) {
+            break;
+        }
+        assert!(seq < 100_000);
+    }
+    // probes are answered, nothing is taken
+    let out = p.send(&seg(ACK, seq, 1).text(b"p"));
+    assert_eq!((out[0].ack, out[0].window), (seq, 0));
+    let got = p.read().len() as u32;
+    assert_eq!(got, seq - 1);
+    let out = p.poll();
+    let last = out.last().expect("a window update");
+    assert!(last.window >= 4000 && last.ack == seq, "{out:?}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+//= type=test
+//# The window field in a segment where the SYN bit is set (i.e., a <SYN> or <SYN,ACK>) MUST NOT be
+//# scaled.
+#[test]
+fn rfc_7323_scaling() {
+    let mut p = Peer::new();
+    let syn = p.connect();
+    assert_eq!(syn.window, 65_535);
+    let mut options = all_options();
+    options.timestamps = None;
+    p.send(
+        &seg(super::peer::SYN | ACK, 0, 1)
+            .options(options)
+            .window(1000),
+    );
+    let info = p.host.tcp_info(p.id()).expect("open");
+    assert_eq!(info.send_window, 1000, "not yet scaled");
+    p.send(&seg(ACK, 1, 1).window(1000));
+    let info = p.host.tcp_info(p.id()).expect("open");
+    assert_eq!(info.send_window, 1000 << 7);
+    // a shift of more than 14 is taken for 14
+    let mut p = Peer::new();
+    p.connect();
+    options.window_scale = Some(255);
+    p.send(&seg(super::peer::SYN | ACK, 0, 1).options(options));
+    p.send(&seg(ACK, 1, 1).window(1));
+    assert_eq!(p.host.tcp_info(p.id()).expect("open").send_window, 1 << 14);
+}
+
+/// SND.WL1 follows although nothing is told for more than half the number space.
+#[test]
+fn window_updates_after_two_gigabytes_one_way() {
+    let mut p = Peer::active(mss_only(1460));
+    p.host
+        .tcp_set_option(p.id(), TcpOption::ReceiveBuffer(1 << 20));
+    let text = std::vec![7; 16_000];
+    let mut seq = 1u32;
+    let mut buffer = std::vec![0; 65_536];
+    while seq < 0x8800_0000 {
+        for _ in 0..3 {
+            p.host.skip_received(p.id(), 1 << 20);
+            seq += 1 << 20;
+        }
+        p.send(&seg(ACK, seq, 1).text(&text));
+        seq += 16_000;
+        let _ = p.host.tcp_recv(p.now, p.id(), &mut buffer);
+    }
+    p.send(&seg(ACK, seq, 1).window(77));
+    assert_eq!(p.host.tcp_info(p.id()).expect("open").send_window, 77);
+}
+
+/// A peer that sends less than a unit of its window scale at a time cannot move the edge with it.
+#[test]
+fn crumbs_do_not_overrun_the_buffer() {
+    let mut p = Peer::active(all_options());
+    let mut seq = 1;
+    for _ in 0..6000 {
+        let s = seg(ACK, seq, 1).text(&[7; 63]).stamp(5001, 0);
+        let out = p.send(&s);
+        seq = out.last().map_or(seq + 63, |s| s.ack);
+    }
+    let info = p.host.tcp_info(p.id()).expect("open");
+    assert!(info.unread <= info.receive_buffer, "{info:?}");
+    assert!(info.unread > info.receive_buffer - 1000, "{info:?}");
+}
