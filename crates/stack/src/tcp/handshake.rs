@@ -67,6 +67,8 @@ pub(super) struct Opening {
     pub(super) close: bool,
     /// Not before this time does another challenge ACK leave (RFC 5961).
     challenge_at: Instant,
+    /// The last soft error heard of: why it failed, if it does.
+    pub(super) soft_error: Option<TcpError>,
 }
 
 impl Opening {
@@ -95,6 +97,7 @@ impl Opening {
             active,
             close: false,
             challenge_at: Instant::ZERO,
+            soft_error: None,
         }
     }
 

@@ -51,14 +51,22 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
     }
     match (error.kind, &mut conn.state) {
         (IcmpErrorKind::FragmentationNeeded(mtu), _) => reduce_mtu(conn, cx, mtu),
-        // an attempt to connect fails at once, an open connection lives on (RFC 5927 section 5.2)
-        (IcmpErrorKind::Unreachable(code), State::SynSent(_)) => {
-            let error = match code {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
+        //# These are hard error conditions, so TCP implementations SHOULD abort
+        //# the connection (SHLD-26).
+        // while it is being opened; an open connection lives on (RFC 5927 section 5.2)
+        (IcmpErrorKind::Unreachable(2 | 3), State::SynSent(_)) => {
+            conn.fail(cx.ip, Some(TcpError::Refused));
+        }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
+        //# Since these Unreachable messages indicate soft error conditions, a TCP
+        //# implementation MUST NOT abort the connection (MUST-56), and it SHOULD
+        //# make the information available to the application (SHLD-25).
+        (IcmpErrorKind::Unreachable(code), State::SynSent(opening)) => {
+            opening.soft_error = Some(match code {
                 0 | 6 | 9 | 11 => TcpError::NetworkUnreachable,
-                2 | 3 => TcpError::Refused,
                 _ => TcpError::HostUnreachable,
-            };
-            conn.fail(cx.ip, Some(error));
+            });
         }
         _ => {}
     }

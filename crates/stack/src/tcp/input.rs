@@ -444,7 +444,7 @@ fn receive_out_of_order<D: Driver>(
     let mut seq: SeqNum = seg.seq;
     let whole = keep_payload(at, frame, |endpoint, range| {
         recv.take_out_of_order(endpoint, seq, range);
-        seq = seq + range.len;
+        seq += range.len;
     });
     //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
     //# A TCP receiver SHOULD send an immediate duplicate ACK when an out-

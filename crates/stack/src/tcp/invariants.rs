@@ -1,9 +1,9 @@
 //! What must hold of every connection between two calls; asserted by tests and by the fuzz target.
 
 use super::connection::{Connection, Open, State};
+use super::engine::Tcp;
 use super::recv::{AckOwed, Recv};
 use super::send::{Fin, Send, SendTimer};
-use super::tcp::Tcp;
 use super::transitions::Phase;
 
 impl Tcp {
@@ -37,8 +37,8 @@ impl Tcp {
     /// far away.
     pub(crate) fn skip_received(&mut self, id: super::socket::TcpId, bytes: u32) {
         let recv = &mut self.open_mut(id).expect("open").recv;
-        recv.nxt = recv.nxt + bytes;
-        recv.edge = recv.edge + bytes;
+        recv.nxt += bytes;
+        recv.edge += bytes;
         recv.last_ack_sent = recv.nxt;
     }
 }
@@ -89,14 +89,15 @@ impl Send {
         self.queue.invariants();
         let queued = self.queue.end() - self.una.min(self.queue.end());
         assert_eq!(queued, self.queue.len(), "the queue starts at una");
-        let mut at = self.una;
-        for (left, right) in self.scoreboard.ranges() {
-            assert!(at.before(left) && left.before(right), "sorted and apart");
-            at = right;
-        }
-        assert!(at.before_eq(self.max), "nothing beyond what was sent");
+        self.scoreboard.invariants(self.una, self.max);
         if let Some(point) = self.recovery {
             assert!(self.una.before(point) && point.before_eq(self.max));
+            let (a, b) = (self.una, self.max);
+            let marked = !self.sack || self.scoreboard.in_recovery();
+            assert!(
+                marked,
+                "recovery at {a:?}..{b:?} that forgets what it has sent"
+            );
         }
         assert!(self.mss >= 36 && self.congestion.cwnd() >= 1);
     }

@@ -12,7 +12,29 @@
 //! | `assembler.rs` | out-of-order pieces waiting for the hole before them |
 //! | `window.rs` | window scaling, silly-window avoidance, Nagle, zero-window probes |
 //! | `autotune.rs` | growth of the receive buffer with the speed of the flow |
+//! | `transitions.rs` | the states of RFC 9293 and what moves between them |
 //! | `isn.rs` | initial sequence numbers, time stamp offsets, ephemeral ports |
+//!
+//! A connection is two halves that share no field; a segment takes the steps of RFC 9293 section 3.10.7.
+//!
+//! | file | job |
+//! |---|---|
+//! | `engine.rs` | [`Tcp`]: whose time has come, who owes output, what follows from a change |
+//! | `api.rs` | the calls |
+//! | `demux.rs` | who gets a segment: a connection, a listener, or nobody |
+//! | `table.rs` | connections and listeners, by id and by ends |
+//! | `connection.rs` | one connection: addresses, state, settings |
+//! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
+//! | `input.rs` | a segment arrives in a synchronised state |
+//! | `recv.rs`, `recv_queue.rs` | the receiving half |
+//! | `notice.rs` | what the receiving half tells the sending half |
+//! | `send.rs`, `send_queue.rs` | the sending half |
+//! | `output.rs`, `header.rs` | the one door out |
+//! | `timers.rs` | whose time has come: what it does |
+//! | `reset.rs`, `icmp.rs` | resets for strangers; ICMP errors |
+//! | `segment.rs` | a segment that arrived, parsed |
+//! | `socket.rs`, `info.rs`, `error.rs`, `counters.rs` | what callers hold and see |
+//! | `invariants.rs` | what must hold between two calls |
 
 mod api;
 pub mod assembler;
@@ -20,6 +42,8 @@ pub mod autotune;
 pub mod congestion;
 mod connection;
 pub mod counters;
+mod demux;
+mod engine;
 pub mod error;
 mod handshake;
 mod header;
@@ -43,7 +67,6 @@ mod send_queue;
 pub mod seq;
 pub mod socket;
 mod table;
-mod tcp;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -51,9 +74,9 @@ mod transitions;
 pub mod window;
 
 pub use counters::{TcpCounters, TcpEvent};
+pub use engine::Tcp;
 pub use error::{ConnectError, ListenError, RecvError, SendError, TcpError};
 pub use icmp::{IcmpError, IcmpErrorKind};
 pub use socket::{
     ListenerId, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpState, TcpStatus,
 };
-pub use tcp::Tcp;

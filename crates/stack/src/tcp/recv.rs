@@ -198,7 +198,7 @@ impl Recv {
     /// Queues one in-order range.
     #[inline]
     pub(super) fn take_in_order<D: Driver>(&mut self, endpoint: &mut Endpoint<D>, range: Range) {
-        self.nxt = self.nxt + range.len;
+        self.nxt += range.len;
         self.total += u64::from(range.len);
         if self.deaf {
             endpoint.release(range);
@@ -234,7 +234,7 @@ impl Recv {
             self.take_in_order(endpoint, piece.0);
         }
         if self.fin == Some(self.nxt) {
-            self.nxt = self.nxt + 1;
+            self.nxt += 1;
             self.finished = true;
             // a peer that sent text behind its FIN: nobody will read it
             self.assembler

@@ -226,6 +226,11 @@ impl Scoreboard {
         out
     }
 
+    /// Whether a loss recovery is under way.
+    pub fn in_recovery(&self) -> bool {
+        self.high_rxt.is_some()
+    }
+
     /// Loss recovery begins: nothing has been retransmitted yet.
     pub fn begin_recovery(&mut self, una: SeqNum) {
         self.high_rxt = Some(una);

@@ -122,7 +122,7 @@ impl Segment {
     pub(super) fn trim(&mut self, frame: &mut Frame, front: u32, keep: u32) {
         if front > 0 {
             frame.strip(front as usize);
-            self.seq = self.seq + front;
+            self.seq += front;
             self.len -= front;
         }
         if keep < self.len {

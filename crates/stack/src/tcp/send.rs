@@ -8,10 +8,10 @@
 //! `max` is the RFC's SND.NXT; `nxt` falls back to `una` after a time-out and catches up from there
 //! (the variables of 4.4BSD). It shares no field with the receiving half.
 
-use core::time::Duration;
-
 use gannet_base::Instant;
 use gannet_link::Pool;
+
+mod timers;
 
 use super::congestion::{Algorithm, Congestion, RecoveryKind};
 use super::notice::{Acked, Notice};
@@ -19,7 +19,7 @@ use super::rtt::{RttConfig, RttEstimator, TimedSegment};
 use super::sack::{NextSeg, Scoreboard};
 use super::send_queue::SendQueue;
 use super::seq::SeqNum;
-use super::window::{Nagle, SendAnswer, SendQuestion, WindowScale, probe_interval};
+use super::window::{Nagle, SendAnswer, SendQuestion, WindowScale};
 
 /// Duplicate acknowledgements that mean loss.
 const DUP_THRESH: u32 = 3;
@@ -249,6 +249,10 @@ impl Send {
                 delivered = bytes.saturating_sub(done.already_sacked);
                 if done.reneged {
                     self.scoreboard.clear();
+                }
+                if self.recovery.is_some() && done.reneged {
+                    // still recovering, but from the beginning: nothing is known to have arrived
+                    self.scoreboard.begin_recovery(n.ack);
                 }
             }
             acked = self.advance(pool, n, now);
@@ -604,113 +608,6 @@ impl Send {
         if self.una == self.end() {
             self.last_progress = now;
         }
-    }
-
-    /// Whether the window is closed with nothing in flight within it.
-    fn is_stuck(&self) -> bool {
-        self.wnd == 0 && self.nxt == self.una && self.nxt.before(self.end())
-    }
-
-    /// Starts the timer if something must be waited for and it does not run.
-    #[inline]
-    fn start_timer(&mut self, now: Instant) {
-        if matches!(self.timer, SendTimer::Retransmit(_)) {
-            return;
-        }
-        self.restart_timer(now);
-    }
-
-    //= https://www.rfc-editor.org/rfc/rfc6298#section-5
-    //# (5.3) When an ACK is received that acknowledges new data, restart the
-    //# retransmission timer so that it will expire after RTO seconds
-    //# (for the current value of RTO).
-    #[inline]
-    fn restart_timer(&mut self, now: Instant) {
-        self.timer = if self.is_stuck() {
-            SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes))
-        } else if self.outstanding() {
-            SendTimer::Retransmit(now + self.rtt.rto())
-        } else {
-            //= https://www.rfc-editor.org/rfc/rfc6298#section-5
-            //# (5.2) When all outstanding data has been acknowledged, turn off the
-            //# retransmission timer.
-            SendTimer::Off
-        };
-    }
-
-    /// After an acknowledgement of nothing new, or a look at the queue that sent nothing: the right
-    /// timer for the window as it is now.
-    pub(super) fn adjust_timer(&mut self, now: Instant) {
-        match (self.is_stuck(), self.timer) {
-            (true, SendTimer::Persist(_)) => {}
-            (true, _) | (false, SendTimer::Persist(_)) => self.restart_timer(now),
-            (false, SendTimer::Off) if self.outstanding() => self.restart_timer(now),
-            (false, SendTimer::Off) if self.waits_for_window() => {
-                //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.2.1
-                //# The override timeout should be in the range 0.1 - 1.0 seconds.
-                const OVERRIDE: Duration = Duration::from_millis(200);
-                self.timer = SendTimer::Override(now + OVERRIDE);
-            }
-            _ => {}
-        }
-    }
-
-    fn waits_for_window(&self) -> bool {
-        self.wnd > 0 && self.nxt.before(self.queue.end())
-    }
-
-    /// When the timer expires.
-    #[inline]
-    pub(super) fn deadline(&self) -> Instant {
-        match self.timer {
-            SendTimer::Off => Instant::FAR_FUTURE,
-            SendTimer::Retransmit(at) | SendTimer::Persist(at) | SendTimer::Override(at) => at,
-        }
-    }
-
-    /// The timer has expired; `false` when the peer did not answer `retries_max` times in a row.
-    pub(super) fn on_timer(&mut self, now: Instant, retries_max: u32) -> bool {
-        match self.timer {
-            SendTimer::Off => {}
-            SendTimer::Override(_) => {
-                self.overridden = true;
-                self.timer = SendTimer::Off;
-            }
-            SendTimer::Persist(_) => {
-                self.retries += 1;
-                self.probes += 1;
-                self.probe = true;
-                self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));
-            }
-            SendTimer::Retransmit(_) => self.on_timeout(now),
-        }
-        self.retries <= retries_max
-    }
-
-    //= https://www.rfc-editor.org/rfc/rfc6298#section-5
-    //# (5.4) Retransmit the earliest segment that has not been acknowledged
-    //# by the TCP receiver.
-    //= https://www.rfc-editor.org/rfc/rfc6298#section-5
-    //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").
-    fn on_timeout(&mut self, now: Instant) {
-        self.retries += 1;
-        self.timeouts += 1;
-        let flight = self.max - self.una;
-        self.congestion.on_rto(flight);
-        self.rtt.back_off();
-        self.timed.on_retransmit();
-        //= https://www.rfc-editor.org/rfc/rfc2018#section-8
-        //# After a retransmit timeout the data sender SHOULD turn off all of the
-        //# SACKed bits, since the timeout might indicate that the data receiver
-        //# has reneged.
-        self.scoreboard.clear();
-        self.scoreboard.end_recovery();
-        self.recovery = None;
-        self.dup_acks = 0;
-        self.after_timeout = Some(self.max);
-        self.nxt = self.una;
-        self.resend_head = true;
-        self.timer = SendTimer::Retransmit(now + self.rtt.rto());
     }
 
     /// The path's MTU changed: a new size for full segments; what is in flight is sent again if it

@@ -183,7 +183,7 @@ impl SendQueue {
                 break;
             }
             self.hint = index;
-            at = at + part.len;
+            at += part.len;
             left -= part.len;
             index += 1;
         }
@@ -213,7 +213,7 @@ impl SendQueue {
         for entry in &self.entries {
             assert_eq!(entry.start, at, "entries are contiguous");
             assert!(entry.range.len > 0, "no empty entry");
-            at = at + entry.range.len;
+            at += entry.range.len;
         }
         assert_eq!(at, self.end);
     }

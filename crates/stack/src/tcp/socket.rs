@@ -168,9 +168,9 @@ pub struct ReceivedBlock {
     /// Reads them, without any lock.
     pub view: View,
     /// What to give back.
-    pub(super) link: LinkId,
+    pub(in crate::tcp) link: LinkId,
     /// See `link`.
-    pub(super) range: Range,
+    pub(in crate::tcp) range: Range,
 }
 
 impl core::fmt::Debug for ReceivedBlock {

@@ -36,7 +36,8 @@ fn handshake_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         return;
     }
     if opening.sent > most {
-        return conn.fail(cx.ip, Some(TcpError::TimedOut));
+        let why = opening.soft_error.unwrap_or(TcpError::TimedOut);
+        return conn.fail(cx.ip, Some(why));
     }
     if opening.sent > 1 {
         conn.path.header = None; // perhaps the neighbour has moved

@@ -9,8 +9,10 @@ mod peer;
 
 mod close;
 mod closed;
+mod icmp;
 mod keep_alive;
 mod listen;
+mod recovery;
 mod retransmit;
 mod syn_received;
 mod syn_sent;
@@ -18,3 +20,4 @@ mod synchronised;
 mod time_wait;
 mod urgent;
 mod windows;
+mod zero_copy;

@@ -1,0 +1,303 @@
+//! Who gets a segment: a connection, a listener, or nobody (RFC 9293 sections 3.10.7.1 and 2).
+
+use core::net::SocketAddrV4;
+
+use gannet_base::Instant;
+use gannet_link::{Driver, Frame, RxChecksum};
+use gannet_wire::tcp::{Flags, MAX_HEADER_LEN};
+
+use super::connection::{Connection, Cx, Settings, State};
+use super::counters::TcpEvent;
+use super::engine::Tcp;
+use super::handshake::{self, Opened, Opening};
+use super::input;
+use super::reset;
+use super::segment::{Preview, Segment};
+use super::seq::SeqNum;
+use super::socket::ListenerId;
+use super::transitions::Phase;
+use crate::ip::{Ip, Packet};
+use crate::link::LinkId;
+
+impl Tcp {
+    /// A segment arrives (RFC 9293 section 3.10.7). `frame` starts at the TCP header and ends with
+    /// the IP packet; its ranges are kept or released here.
+    #[inline]
+    pub(crate) fn segment_arrives<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        packet: &Packet,
+        frame: &mut Frame,
+    ) {
+        self.counters.add(TcpEvent::Received);
+        match self.parse(ip, packet, frame) {
+            Ok((local, remote, mut seg)) => {
+                self.dispatch(ip, now, packet, (local, remote), &mut seg, frame);
+            }
+            Err(why) => {
+                self.counters.add(why);
+                if let Some(endpoint) = ip.endpoint(packet.link) {
+                    endpoint.release_frame(frame);
+                }
+            }
+        }
+    }
+
+    /// Verifies and takes apart the header.
+    #[inline]
+    fn parse<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        packet: &Packet,
+        frame: &mut Frame,
+    ) -> Result<(SocketAddrV4, SocketAddrV4, Segment), TcpEvent> {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+        //# the receiver MUST check it (MUST-3).
+        if frame.checksum() == RxChecksum::Unknown {
+            let len = u16::try_from(frame.len()).map_err(|_| TcpEvent::BadHeader)?;
+            let pseudo = gannet_wire::checksum::pseudo_v4(
+                packet.source,
+                packet.destination,
+                gannet_wire::IpProtocol::TCP,
+                len,
+            );
+            let sum = ip.frame_sum(packet.link, frame).combine(pseudo, false);
+            if sum.finish() != 0 {
+                return Err(TcpEvent::BadChecksum);
+            }
+        }
+        let mut head = [0; MAX_HEADER_LEN];
+        let endpoint = ip.endpoint(packet.link).ok_or(TcpEvent::BadHeader)?;
+        let n = endpoint.peek(frame, &mut head);
+        let head = head.get(..n).unwrap_or(&[]);
+        let preview = Preview::parse(head).map_err(|_| TcpEvent::BadHeader)?;
+        let seg_ports = (preview.source_port, preview.destination_port);
+        if seg_ports.0 == 0 || seg_ports.1 == 0 || ip.is_broadcast(packet.destination) {
+            return Err(TcpEvent::BadAddress);
+        }
+        let seg = preview.into_segment(head, frame);
+        let local = SocketAddrV4::new(packet.destination, seg_ports.1);
+        let remote = SocketAddrV4::new(packet.source, seg_ports.0);
+        Ok((local, remote, seg))
+    }
+
+    /// To the connection it belongs to, to a listener, or to nobody.
+    #[inline]
+    fn dispatch<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        packet: &Packet,
+        (local, remote): (SocketAddrV4, SocketAddrV4),
+        seg: &mut Segment,
+        frame: &mut Frame,
+    ) {
+        let mut above = None;
+        if let Some(index) = self.table.find(local, remote) {
+            above = self.arrives_at(ip, now, packet.link, index, seg, frame);
+            if above.is_none() {
+                return;
+            }
+            // TIME-WAIT ends early only for a connection that can be made
+            if !self.table.has_room(local) {
+                self.counters.add(TcpEvent::BacklogFull);
+                return self.drop_frame(ip, packet.link, frame);
+            }
+            self.forget(ip, index);
+        }
+        let listener = self.table.find_listener(local);
+        // text of a SYN comes again once the connection is open
+        self.drop_frame(ip, packet.link, frame);
+        match listener {
+            Some(listener) => {
+                let way = (listener, packet.link, above);
+                self.arrives_in_listen(ip, now, way, (local, remote), seg);
+            }
+            None => {
+                self.counters.add(TcpEvent::NoSocket);
+                self.refuse(ip, now, (local, remote), seg);
+            }
+        }
+    }
+
+    fn drop_frame<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId, frame: &Frame) {
+        if let Some(endpoint) = ip.endpoint(link) {
+            endpoint.release_frame(frame);
+        }
+    }
+
+    /// A reset answers a segment that belongs to nobody.
+    fn refuse<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        (local, remote): (SocketAddrV4, SocketAddrV4),
+        seg: &Segment,
+    ) {
+        let Tcp {
+            config,
+            key,
+            counters,
+            ..
+        } = self;
+        let mut cx = Cx {
+            ip,
+            now,
+            config,
+            key,
+            counters,
+        };
+        reset::answer(&mut cx, local, remote, seg);
+    }
+
+    /// A segment for the connection at `index`. When it is a SYN that may replace it: the number that
+    /// the new connection must begin above.
+    #[inline]
+    fn arrives_at<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        link: LinkId,
+        index: u32,
+        seg: &mut Segment,
+        frame: &mut Frame,
+    ) -> Option<SeqNum> {
+        let mut reopen = None;
+        let mut stranger = false;
+        self.with(ip, now, index, |conn, cx| {
+            conn.segments_received += 1;
+            if conn.path.link != link {
+                // a connection lives on one link, whose memory its queues refer to
+                cx.counters.add(TcpEvent::BadAddress);
+                return handshake::drop_frame(cx, link, frame);
+            }
+            let opened = match &conn.state {
+                State::Open(_) => return input::arrives(conn, cx, link, seg, frame),
+                State::SynSent(_) => handshake::arrives_in_syn_sent(conn, cx, seg),
+                State::SynReceived(_) => handshake::arrives_in_syn_received(conn, cx, seg),
+                State::TimeWait(_) => {
+                    reopen = input::arrives_in_time_wait(conn, cx, seg);
+                    Opened::No
+                }
+                State::Closed => Opened::No,
+            };
+            match opened {
+                Opened::Yes => after_opening(conn, cx, link, seg, frame),
+                Opened::Reset => stranger = true,
+                Opened::No => {}
+            }
+            if opened != Opened::Yes && reopen.is_none() {
+                handshake::drop_frame(cx, link, frame);
+            }
+        });
+        if stranger && let Some(entry) = self.table.at_mut(index) {
+            let ends = (entry.conn.local, entry.conn.remote);
+            self.refuse(ip, now, ends, seg);
+        }
+        self.owe(index);
+        reopen
+    }
+
+    /// RFC 9293 section 3.10.7.2: a segment arrives in LISTEN.
+    fn arrives_in_listen<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        (listener, link, above): (ListenerId, LinkId, Option<SeqNum>),
+        (local, remote): (SocketAddrV4, SocketAddrV4),
+        seg: &Segment,
+    ) {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.2
+        //# An incoming RST should be ignored.
+        if seg.rst() {
+            return self.counters.add(TcpEvent::Ignored);
+        }
+        if seg.has_ack() {
+            self.counters.add(TcpEvent::BadAck);
+            return self.refuse(ip, now, (local, remote), seg);
+        }
+        if !seg.syn() {
+            return self.counters.add(TcpEvent::Ignored);
+        }
+        let Some(at) = self.table.listener_mut(listener) else {
+            return;
+        };
+        if at.opening + at.waiting.len() >= at.backlog {
+            return self.counters.add(TcpEvent::BacklogFull);
+        }
+        at.opening += 1;
+        let Ok(mut path) = ip.path(Some(*local.ip()), *remote.ip()) else {
+            at.opening -= 1;
+            return self.counters.add(TcpEvent::BadAddress);
+        };
+        // Two processes that meet at the same time have two channels: answer in the one it came by.
+        let peer = ip.links.get(link).and_then(|l| l.config.peer);
+        if peer == Some(*remote.ip()) {
+            path.link = link;
+        }
+        if self.table.len() >= self.config.connections_max {
+            if let Some(at) = self.table.listener_mut(listener) {
+                at.opening -= 1;
+            }
+            return self.counters.add(TcpEvent::TooManyConnections);
+        }
+        let conn = Connection {
+            local,
+            remote,
+            path,
+            state: State::Closed,
+            settings: Settings::new(&self.config),
+            error: None,
+            told: false,
+            attached: false,
+            listener: Some(listener),
+            segments_sent: 0,
+            segments_received: 1,
+        };
+        let id = self.table.add(conn);
+        self.with(ip, now, id.index, |conn, cx| {
+            conn.state = State::SynReceived(Opening::passive(cx, conn, seg, above));
+            handshake::send_syn(conn, cx);
+        });
+    }
+}
+
+/// The segment that opened the connection may carry more: text, a FIN.
+fn after_opening<D: Driver>(
+    conn: &mut Connection,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &mut Segment,
+    frame: &mut Frame,
+) {
+    conn.attached = conn.attached || conn.listener.is_some();
+    let fresh = conn.listener.is_some();
+    if seg.syn() {
+        // the SYN is done with; what is left counts from the next sequence number, and its window
+        // is read as scaled from here on
+        seg.flags.remove(Flags::SYN);
+        seg.seq += 1;
+        if let State::Open(open) = &conn.state {
+            seg.window >>= open.send.scale.shift();
+        }
+        if seg.seq_len() == 0 {
+            handshake::drop_frame(cx, link, frame);
+            return mark_unaccepted(conn, fresh);
+        }
+    }
+    input::arrives(conn, cx, link, seg, frame);
+    mark_unaccepted(conn, fresh);
+}
+
+/// A connection that its listener has yet to queue is marked so that `settle` does it.
+fn mark_unaccepted(conn: &mut Connection, fresh: bool) {
+    if fresh && !conn.is_closed() {
+        conn.attached = false;
+    }
+    if let State::Open(open) = &mut conn.state
+        && open.phase != Phase::Closed
+    {
+        open.refresh();
+    }
+}

@@ -1,0 +1,107 @@
+//! Blocks filled and read in place.
+
+use super::peer::{ACK, PSH, Peer, RST, Seg, mss_only, seg};
+use crate::tcp::{RecvError, SendError};
+use std::vec::Vec;
+
+#[test]
+fn blocks_are_sent_as_they_are() {
+    let mut p = Peer::active(mss_only(1460));
+    let id = p.id();
+    let mut sent = Vec::new();
+    for n in 1..=5u8 {
+        let mut block = p.host.tcp_take_block(id).expect("memory");
+        let len = usize::from(n) * 333;
+        block[..len].fill(n);
+        p.host.tcp_send_block(p.now, id, block, len).expect("room");
+        p.host.tcp_send(p.now, id, &[0]).expect("room");
+        sent.extend(std::iter::repeat_n(n, len).chain([0]));
+    }
+    let mut got = Vec::new();
+    let mut out = p.poll();
+    while got.len() < sent.len() {
+        for s in &out {
+            assert_eq!(s.seq as usize, got.len() + 1);
+            got.extend_from_slice(&s.payload);
+        }
+        out = p.send(&seg(ACK, 1, 1 + got.len() as u32));
+    }
+    assert_eq!(got, sent);
+    p.assert_memory_is_back();
+}
+
+#[test]
+fn bad_blocks_are_refused() {
+    let mut p = Peer::active(mss_only(1460));
+    let mut other = Peer::active(mss_only(1460));
+    let id = p.id();
+    let strange = other.host.tcp_take_block(other.id()).expect("memory");
+    let told = p.host.tcp_send_block(p.now, id, strange, 10);
+    assert!(matches!(told, Err((SendError::BadBlock, None))));
+    for len in [0, 1 << 20, usize::MAX] {
+        let block = p.host.tcp_take_block(id).expect("memory");
+        let told = p.host.tcp_send_block(p.now, id, block, len);
+        assert!(matches!(told, Err((SendError::BadBlock, None))), "{len}");
+    }
+    assert_eq!(p.poll(), Vec::<Seg>::new());
+    assert_eq!(p.write(b"fine")[0].brief(), (ACK | PSH, 1, 1, 4));
+}
+
+/// A block outlives the connection it was taken for, and comes back when it is dropped.
+#[test]
+fn a_block_without_a_connection() {
+    let mut p = Peer::active(mss_only(1460));
+    let id = p.id();
+    let block = p.host.tcp_take_block(id).expect("memory");
+    let kept = p.host.tcp_take_block(id).expect("memory");
+    p.send(&seg(RST, 1, 1));
+    let told = p.host.tcp_send_block(p.now, id, block, 10);
+    assert!(matches!(told, Err((SendError::Failed(_), Some(_)))));
+    drop((told, kept));
+    p.open(mss_only(1460));
+    let pool = &p.host.link(p.link).expect("a link").pool;
+    let blocks = pool.blocks();
+    // they are found again when memory is short
+    let all: Vec<_> = core::iter::from_fn(|| p.host.tcp_take_block(p.id()).ok()).collect();
+    assert!(all.len() + 17 >= blocks, "{} of {blocks}", all.len());
+}
+
+#[test]
+fn received_blocks_are_read_in_place_and_given_back() {
+    let mut p = Peer::active(mss_only(1460));
+    let mut expected = Vec::new();
+    for n in 0..10u8 {
+        let text = std::vec![n; 1400];
+        p.send(&seg(ACK, 1 + u32::from(n) * 1400, 1).text(&text));
+        expected.extend(text);
+    }
+    let mut got = Vec::new();
+    let mut held = Vec::new();
+    while let Ok(Some(block)) = p.host.tcp_recv_block(p.now, p.id()) {
+        let at = got.len();
+        got.resize(at + block.view.len(), 0);
+        assert_eq!(block.view.read_at(0, &mut got[at..]), block.view.len());
+        held.push(block);
+    }
+    assert_eq!(got, expected);
+    // also when the connection is gone
+    p.host.tcp_abort(p.now, p.id());
+    for block in held {
+        p.host.tcp_release_block(block);
+    }
+    p.assert_memory_is_back();
+}
+
+#[test]
+fn peeking_leaves_what_is_there() {
+    let mut p = Peer::active(mss_only(1460));
+    let mut buffer = [0; 16];
+    let told = p.host.tcp_peek(p.id(), &mut buffer);
+    assert_eq!(told, Err(RecvError::WouldBlock));
+    p.send(&seg(ACK, 1, 1).text(b"look"));
+    for _ in 0..3 {
+        assert_eq!(p.host.tcp_peek(p.id(), &mut buffer), Ok(4));
+        assert_eq!(&buffer[..4], b"look");
+    }
+    assert_eq!(p.read(), b"look");
+}
