@@ -189,7 +189,6 @@ const HEAVY: &[&str] = &[
     "-p",
     "gannet",
     "-p",
-    "gannet-sim",
     "-p",
     "gannet-drivers",
     "--tests",
