@@ -189,7 +189,6 @@ const HEAVY: &[&str] = &[
     "-p",
     "gannet",
     "-p",
-    "-p",
     "gannet-drivers",
     "--tests",
 ];
