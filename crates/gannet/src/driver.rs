@@ -20,6 +20,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A driver of any kind.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the fast one: a box would cost it a cache miss per packet"
+)]
 pub(crate) enum AnyDriver {
     /// To one other process.
     Channel(Channel),
