@@ -21,12 +21,9 @@ impl Shard {
         if now >= self.look_due {
             self.look_at_kernel(now);
         }
-        let news = self.stack.poll(now);
-        if news {
-            self.tell_ready();
-            self.stack.flush();
-        }
-        news
+        let moved = self.stack.poll(now);
+        // A timer, or bytes taken back earlier, can make a socket ready without anything moving now.
+        moved | self.tell_ready()
     }
 
     /// A turn, unless the last one was a moment ago.
@@ -47,17 +44,22 @@ impl Shard {
         self.signals = signals;
     }
 
-    /// Wakes those whose sockets have changed.
-    pub(crate) fn tell_ready(&mut self) {
+    /// Wakes those whose sockets have changed. Says whether there are such sockets.
+    #[inline]
+    pub(crate) fn tell_ready(&mut self) -> bool {
+        let mut any = false;
         while let Some(ready) = self.stack.tcp_take_ready() {
+            any = true;
             self.tell(match ready {
                 TcpReady::Connection(id) => Socket::Connection(id),
                 TcpReady::Listener(id) => Socket::Listener(id),
             });
         }
         while let Some(id) = self.stack.udp_take_ready() {
+            any = true;
             self.tell(Socket::Datagrams(id));
         }
+        any
     }
 
     fn tell(&mut self, socket: Socket) {
