@@ -127,6 +127,8 @@ impl Shard {
             gone: false,
         });
         self.links_generation = self.links_generation.wrapping_add(1);
+        // Whoever sleeps armed the other links only.
+        self.waiting.kick_leader(&self.watch);
         Ok(id)
     }
 

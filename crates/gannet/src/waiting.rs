@@ -115,7 +115,8 @@ impl Waiting {
         }
     }
 
-    fn kick_leader(&mut self, watch: &Watch) {
+    /// Makes whoever sleeps on the kernel's descriptors look around.
+    pub(crate) fn kick_leader(&mut self, watch: &Watch) {
         if let Some(leader) = self.leader.as_mut().filter(|l| !l.kicked) {
             leader.kicked = true;
             watch.kick();

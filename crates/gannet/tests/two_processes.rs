@@ -427,7 +427,10 @@ fn what_a_process_sent_before_its_end_is_read_to_the_end() {
     let error = stream.write(b"x").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
     assert!(error.to_string().contains("peer gone"), "{error}");
-    assert_eq!(stream.write(b"x").unwrap_err().kind(), ErrorKind::BrokenPipe);
+    assert_eq!(
+        stream.write(b"x").unwrap_err().kind(),
+        ErrorKind::BrokenPipe
+    );
 }
 
 #[test]
