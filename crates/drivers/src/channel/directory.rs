@@ -20,6 +20,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes in the longest name.
 pub const NAME_MAX: usize = 64;
@@ -79,10 +80,13 @@ impl std::fmt::Debug for Name {
     }
 }
 
-/// An open network directory.
+/// An open network directory. The last one to leave a network removes it (see [`Claim`]); whoever
+/// still has it open then makes it anew.
 #[derive(Debug)]
 pub struct Directory {
-    fd: OwnedFd,
+    parent: OwnedFd,
+    network: Name,
+    fd: Mutex<Arc<OwnedFd>>,
     path: PathBuf,
 }
 
@@ -118,10 +122,25 @@ impl Directory {
         let network = Name::new(network)?;
         let fd = open_base(base)?;
         let path = base.join(first);
-        let fd = enter(&fd, OsStr::new(first), &path)?;
+        let parent = enter(&fd, OsStr::new(first), &path)?;
         let path = path.join(network.as_str());
-        let fd = enter(&fd, OsStr::new(network.as_str()), &path)?;
-        Ok(Directory { fd, path })
+        let fd = enter(&parent, OsStr::new(network.as_str()), &path)?;
+        Ok(Directory {
+            parent,
+            network,
+            fd: Mutex::new(Arc::new(fd)),
+            path,
+        })
+    }
+
+    /// The directory as it is now: made anew if it was removed after it was opened.
+    fn fd(&self) -> io::Result<Arc<OwnedFd>> {
+        let mut fd = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
+        if rustix::fs::fstat(&**fd)?.st_nlink == 0 {
+            let name = OsStr::new(self.network.as_str());
+            *fd = Arc::new(enter(&self.parent, name, &self.path)?);
+        }
+        Ok(fd.clone())
     }
 
     /// Where it is.
@@ -134,7 +153,7 @@ impl Directory {
     pub(crate) fn address(&self, name: &Name) -> io::Result<SocketAddrUnix> {
         let file = name.file(".sock");
         SocketAddrUnix::new(self.path.join(&file)).or_else(|_| {
-            let short = format!("/proc/self/fd/{}/{file}", self.fd.as_raw_fd());
+            let short = format!("/proc/self/fd/{}/{file}", self.fd()?.as_raw_fd());
             SocketAddrUnix::new(short).map_err(io::Error::from)
         })
     }
@@ -146,19 +165,24 @@ impl Directory {
     pub(crate) fn claim(&self, name: &Name) -> io::Result<Claim> {
         // A lock on a file that its owner has just removed locks nothing: look, and try again.
         for _ in 0..LOCK_TRIES {
-            let lock = self.open_lock(name)?;
+            let fd = self.fd()?;
+            let lock = match open_lock(&fd, name) {
+                Ok(lock) => lock,
+                Err(Errno::NOENT) => continue, // removed this instant
+                Err(error) => return Err(error.into()),
+            };
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => break,
                 Err(error) => return Err(error.into()),
             }
-            if self.is_current(name, &lock)? {
-                let directory = self.fd.try_clone()?;
+            if is_current(&fd, name, &lock)? {
                 let name = *name;
-                self.remove(&name.file(".sock"))?;
+                remove(&fd, &name.file(".sock"))?;
                 return Ok(Claim {
                     _lock: lock,
-                    directory,
+                    directory: fd,
+                    path: self.path.clone(),
                     name,
                 });
             }
@@ -169,37 +193,32 @@ impl Directory {
             format!("the name {name:?} in {path} belongs to a living process"),
         ))
     }
+}
 
-    fn open_lock(&self, name: &Name) -> io::Result<OwnedFd> {
-        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mode = Mode::RUSR | Mode::WUSR;
-        Ok(rustix::fs::openat(
-            &self.fd,
-            name.file(".lock"),
-            flags,
-            mode,
-        )?)
-    }
+fn open_lock(directory: &OwnedFd, name: &Name) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::openat(directory, name.file(".lock"), flags, mode)
+}
 
-    /// Whether the file behind `lock` still has the lock file's name.
-    fn is_current(&self, name: &Name, lock: &OwnedFd) -> io::Result<bool> {
-        let ours = rustix::fs::fstat(lock)?;
-        match rustix::fs::statat(&self.fd, name.file(".lock"), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(there) => Ok((there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)),
-            Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn remove(&self, file: &str) -> io::Result<()> {
-        match rustix::fs::unlinkat(&self.fd, file, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+/// Whether the file behind `lock` still has the lock file's name.
+fn is_current(directory: &OwnedFd, name: &Name, lock: &OwnedFd) -> io::Result<bool> {
+    let ours = rustix::fs::fstat(lock)?;
+    match rustix::fs::statat(directory, name.file(".lock"), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(there) => Ok((there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// How often a lock file may vanish under us before the name counts as taken.
+fn remove(directory: &OwnedFd, file: &str) -> io::Result<()> {
+    match rustix::fs::unlinkat(directory, file, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How often a file or directory may vanish under us before we give up.
 const LOCK_TRIES: usize = 64;
 
 /// A name that this process has. Dropped, it is free again and nothing is left of it.
@@ -207,15 +226,18 @@ const LOCK_TRIES: usize = 64;
 pub(crate) struct Claim {
     /// Closed after the files are removed, so that nobody can claim in between.
     _lock: OwnedFd,
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
+    path: PathBuf,
     name: Name,
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         for suffix in [".sock", ".lock"] {
-            let _ = rustix::fs::unlinkat(&self.directory, self.name.file(suffix), AtFlags::empty());
+            let _ = remove(&self.directory, &self.name.file(suffix));
         }
+        // fails while others are in the network
+        let _ = rustix::fs::rmdir(&self.path);
     }
 }
 
@@ -250,15 +272,23 @@ fn open_private_base(path: &Path) -> io::Result<OwnedFd> {
 
 /// Makes the directory `name` in `parent` if it is not there, and opens it.
 fn enter(parent: &impl AsFd, name: &OsStr, path: &Path) -> io::Result<OwnedFd> {
-    match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(about(path, error.into())),
+    // Somebody who leaves may remove it between the two calls.
+    for _ in 0..LOCK_TRIES {
+        match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(about(path, error.into())),
+        }
+        let flags = OPEN_DIRECTORY | OFlags::NOFOLLOW;
+        match rustix::fs::openat(parent, name, flags, Mode::empty()) {
+            Ok(fd) => {
+                check_private(path, &rustix::fs::fstat(&fd)?)?;
+                return Ok(fd);
+            }
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(about(path, error.into())),
+        }
     }
-    let flags = OPEN_DIRECTORY | OFlags::NOFOLLOW;
-    let fd = rustix::fs::openat(parent, name, flags, Mode::empty())
-        .map_err(|error| about(path, error.into()))?;
-    check_private(path, &rustix::fs::fstat(&fd)?)?;
-    Ok(fd)
+    Err(about(path, Errno::NOENT.into()))
 }
 
 fn check_private(path: &Path, stat: &Stat) -> io::Result<()> {

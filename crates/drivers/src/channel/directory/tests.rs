@@ -31,7 +31,7 @@ fn a_name_belongs_to_one_at_a_time() {
     assert!(error.to_string().contains("\"x\""), "{error}");
     directory.claim(&Name::new("y").unwrap()).unwrap();
     drop(claim);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    assert!(!directory.path().exists(), "nothing is left");
     directory.claim(&name).unwrap();
 }
 
@@ -117,4 +117,39 @@ fn long_paths_still_have_an_address() {
             .unwrap()
             .starts_with(b"/proc/self/fd/")
     );
+}
+
+#[test]
+fn the_last_to_leave_removes_the_network_and_an_open_directory_makes_it_anew() {
+    let runtime = runtime();
+    let directory = Directory::open_below(runtime.path(), "n").unwrap();
+    let [a, b] = ["a", "b"].map(|n| Name::new(n).unwrap());
+    let first = directory.claim(&a).unwrap();
+    let second = directory.claim(&b).unwrap();
+    drop(first);
+    assert!(directory.path().exists(), "somebody is still there");
+    drop(second);
+    assert!(!directory.path().exists());
+    let again = directory.claim(&a).unwrap();
+    assert!(directory.path().join("a.lock").exists());
+    drop(again);
+    assert!(!directory.path().exists());
+}
+
+/// Entering and leaving at once from many threads: nobody fails for want of the directory.
+#[test]
+fn a_network_removed_under_way_is_made_anew() {
+    let runtime = runtime();
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            let path = runtime.path();
+            scope.spawn(move || {
+                let directory = Directory::open_below(path, "n").unwrap();
+                let name = Name::new(&format!("{n}")).unwrap();
+                for _ in 0..200 {
+                    drop(directory.claim(&name).unwrap());
+                }
+            });
+        }
+    });
 }
