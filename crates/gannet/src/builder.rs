@@ -61,8 +61,8 @@ impl HostBuilder {
     }
 
     /// Joins the network of this user's processes called `network`, as `address` (`10.0.0.1/24`).
-    /// Other processes that joined it reach this one by its address, over shared memory. The network
-    /// exists while anybody is in it; nobody has to make it.
+    /// Other processes that joined it reach this one by its address, over shared memory. The
+    /// network exists while anybody is in it; nobody has to make it.
     #[must_use]
     pub fn channel(mut self, network: &str, address: &str) -> Self {
         let plan = Plan::Channel(network.to_owned());
@@ -126,16 +126,16 @@ impl HostBuilder {
         self.route("0.0.0.0/0", gateway)
     }
 
-    /// Writes down what passes every link: a pcapng file for each, in `directory`, which must exist.
-    /// Costs a copy of every byte, and the disk.
+    /// Writes down what passes every link: a pcapng file for each, in `directory`, which must
+    /// exist. Costs a copy of every byte, and the disk.
     #[must_use]
     pub fn capture(mut self, directory: impl Into<PathBuf>) -> Self {
         self.captures = Some(directory.into());
         self
     }
 
-    /// How long a waiting call spins before it sleeps; default 50 us, zero: never. Spinning costs as
-    /// much of a core and saves the wake-up, some microseconds each way.
+    /// How long a waiting call spins before it sleeps; default 50 us, zero: never. Spinning costs
+    /// as much of a core and saves the wake-up, some microseconds each way.
     #[must_use]
     pub fn spin(mut self, at_most: Duration) -> Self {
         self.policy.spin_max = at_most;

@@ -20,15 +20,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A driver of any kind.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is the fast one: a box would cost it a cache miss per packet"
-)]
 pub(crate) enum AnyDriver {
     /// To one other process.
     Channel(Channel),
-    /// A network of processes as a whole: it has our address, and packets to peers without a channel
-    /// end here, as on any wire to whose end nobody is plugged.
+    /// A network of processes as a whole: it has our address, and packets to peers without a
+    /// channel end here, as on any wire to whose end nobody is plugged.
     Network,
     /// An interface of the kernel.
     Packet(PacketDriver),

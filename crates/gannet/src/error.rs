@@ -1,13 +1,13 @@
-//! Every error that reaches an application: the kind that `std::net` gives in the same place, with a
-//! message that names the address and the cause.
+//! Every error that reaches an application: the kind that `std::net` gives in the same place, with
+//! a message that names the address and the cause.
 
 use gannet_stack::tcp::{ConnectError, ListenError, TcpError};
 use std::fmt;
 use std::io;
 use std::net::SocketAddrV4;
 
-/// What an [`io::Error`] of this crate holds: what was tried, why it failed, and the number that the
-/// kernel's sockets give for it (`errno.h`).
+/// What an [`io::Error`] of this crate holds: what was tried, why it failed, and the number that
+/// the kernel's sockets give for it (`errno.h`).
 ///
 /// ```
 /// let error = gannet::Host::builder().channel("doc", "10.0.0.0.1/24").build().unwrap_err();

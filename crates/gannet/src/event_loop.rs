@@ -1,5 +1,5 @@
-//! The event loop: one turn of it. Whoever waits turns it (see `waiting.rs`); each line is a call to
-//! read next.
+//! The event loop: one turn of it. Whoever waits turns it (see `waiting.rs`); each line is a call
+//! to read next.
 
 use crate::shard::{Shard, Socket};
 use gannet_base::Instant;
@@ -12,8 +12,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 const TURN_EVERY: Duration = Duration::from_micros(100);
 
 impl Shard {
-    /// Takes in what arrived, does what is due, sends what that leads to, and tells who waited for it.
-    /// Says whether anything happened.
+    /// Takes in what arrived, does what is due, sends what that leads to, and tells who waited for
+    /// it. Says whether anything happened.
     #[inline]
     pub(crate) fn turn(&mut self, now: Instant) -> bool {
         self.turns = self.turns.wrapping_add(1);
@@ -22,7 +22,8 @@ impl Shard {
             self.look_at_kernel(now);
         }
         let moved = self.stack.poll(now);
-        // A timer, or bytes taken back earlier, can make a socket ready without anything moving now.
+        // A timer, or bytes taken back earlier, can make a socket ready without anything moving
+        // now.
         moved | self.tell_ready()
     }
 

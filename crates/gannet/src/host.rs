@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// A host of its own inside this process: links with addresses, routes, and a TCP/IP stack that the
 /// threads of the application run while they wait. Cheap to clone; it ends when the last handle and
-/// the last socket are gone, after what was written has reached its peers (or [`HostBuilder::linger`]
-/// has passed).
+/// the last socket are gone, after what was written has reached its peers (or
+/// [`HostBuilder::linger`] has passed).
 ///
 /// A process can have several. `fork` is not handled: a child must make a host of its own.
 ///

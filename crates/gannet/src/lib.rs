@@ -1,8 +1,9 @@
 //! Gannet: networking in user space, with the interface of `std::net`.
 //!
 //! A [`Host`] has links (channels to other processes, interfaces, TAP devices) and addresses.
-//! [`TcpListener`], [`TcpStream`] and [`UdpSocket`] take one where `std::net` takes none, and behave
-//! as there; what std does not have is told apart in their descriptions. [`Poller`] waits for many.
+//! [`TcpListener`], [`TcpStream`] and [`UdpSocket`] take one where `std::net` takes none, and
+//! behave as there; what std does not have is told apart in their descriptions. [`Poller`] waits
+//! for many.
 //!
 //! ```
 //! # fn main() -> std::io::Result<()> {

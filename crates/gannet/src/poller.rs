@@ -47,7 +47,8 @@ pub struct Event {
     pub readable: bool,
     /// Writing does not block; only set when asked for.
     pub writable: bool,
-    /// The connection or the socket has failed: the next call says why. Set whether asked for or not.
+    /// The connection or the socket has failed: the next call says why. Set whether asked for or
+    /// not.
     pub failed: bool,
 }
 
@@ -153,8 +154,8 @@ impl Poller {
         known.then_some(()).ok_or_else(unknown)
     }
 
-    /// Waits until something is ready, a [`Waker`] wakes, or `timeout` has passed (`None`: for ever,
-    /// zero: not at all). `events` is emptied first; how many came.
+    /// Waits until something is ready, a [`Waker`] wakes, or `timeout` has passed (`None`: for
+    /// ever, zero: not at all). `events` is emptied first; how many came.
     ///
     /// # Errors
     /// None at present; a signal handler does not end the wait.

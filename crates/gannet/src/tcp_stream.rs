@@ -149,9 +149,14 @@ impl TcpStream {
             Shutdown::Both => StackShutdown::Both,
         };
         let Connection { host, id, peer, .. } = &*self.socket;
-        let done = host
-            .shared
-            .call(|shard, now| shard.stack.tcp_shutdown(now, *id, how));
+        let done = host.shared.call(|shard, now| {
+            let over = [TcpState::TimeWait, TcpState::Closed];
+            let status = shard.stack.tcp_status(*id);
+            if status.is_none_or(|s| over.contains(&s.state)) {
+                return Err(SendError::NotConnected);
+            }
+            shard.stack.tcp_shutdown(now, *id, how)
+        });
         done.map_err(|_| {
             let what = format!("shut down the connection to {peer}");
             fail(libc::ENOTCONN, what, "it has ended")
@@ -281,8 +286,7 @@ impl TcpStream {
             reported,
             ..
         } = &*self.socket;
-        let status = host.shared.call(|shard, _| shard.stack.tcp_status(*id));
-        let error = status.and_then(|s| s.error);
+        let error = host.shared.call(|shard, _| shard.stack.tcp_take_error(*id));
         let fresh = error.filter(|_| !reported.swap(true, Ordering::Relaxed));
         Ok(fresh.map(|error| connection_failed("use the connection to", *peer, error)))
     }

@@ -1,4 +1,5 @@
-//! A UDP socket with the calls of `std::net::UdpSocket`, and those that move many datagrams at once.
+//! A UDP socket with the calls of `std::net::UdpSocket`, and those that move many datagrams at
+//! once.
 
 use crate::address::{first_that_works, resolve_one};
 use crate::deadline::Manners;
@@ -332,8 +333,8 @@ impl Bound {
             })
     }
 
-    /// One sending call. `None` comes back from the wait when there is no channel to the destination
-    /// yet: it is made, and the call repeated.
+    /// One sending call. `None` comes back from the wait when there is no channel to the
+    /// destination yet: it is made, and the call repeated.
     #[inline]
     fn send<T>(
         &self,

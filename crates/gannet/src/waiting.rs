@@ -2,12 +2,12 @@
 //!
 //! A call locks the shard, tries, and if it would block polls the stack itself: first *spinning*
 //! (news then costs one cache-line transfer), then asleep. Of all sleepers one is the *leader*: it
-//! sleeps on the kernel's descriptors, with the links told to ring; the others *follow*, each on its
-//! own condition variable, and are woken by whoever polls and finds their socket ready.
+//! sleeps on the kernel's descriptors, with the links told to ring; the others *follow*, each on
+//! its own condition variable, and are woken by whoever polls and finds their socket ready.
 //!
 //! ```text
-//!   call ──> try ──> spin ──┬─ nobody leads, nobody else is busy ──> lead (epoll, links armed)
-//!                           └─ else ──> follow (condition variable)
+//!   call -> try -> spin --+- nobody leads, nobody else is busy -> lead (epoll, links armed)
+//!                         +- else -> follow (condition variable)
 //! ```
 //! When no application thread is inside, acknowledgements and timers still have to be seen to: that
 //! is the background thread's job. It must cost nothing beside a busy application, so it *dozes*
@@ -316,8 +316,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps on the kernel's descriptors. Says whether other threads were busy meanwhile: then it is
-    /// no use to sleep armed, since their traffic would ring.
+    /// Sleeps on the kernel's descriptors. Says whether other threads were busy meanwhile: then it
+    /// is no use to sleep armed, since their traffic would ring.
     fn lead<'s>(
         &'s self,
         mut shard: MutexGuard<'s, Shard>,

@@ -1,5 +1,6 @@
-//! What only the kernel can tell: rung doorbells, dead peers, new channels, packets on an interface.
-//! One epoll descriptor for all of it, and an event descriptor to wake whoever sleeps on it.
+//! What only the kernel can tell: rung doorbells, dead peers, new channels, packets on an
+//! interface. One epoll descriptor for all of it, and an event descriptor to wake whoever sleeps on
+//! it.
 
 use crate::clock::timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};

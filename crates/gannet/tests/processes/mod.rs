@@ -1,6 +1,8 @@
 //! Runs a part of a test in another process: the test binary starts itself again and asks for the
 //! test `role`, which finds out from the environment what it is to be.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
