@@ -194,6 +194,9 @@ impl Shard {
             match signal {
                 // The leader's, and only the leader takes it back: see `waiting.rs`.
                 Signal::Kick => {}
+                // So is its doorbell: a bell that has rung once rings no more until the links are
+                // armed anew, and the leader, whose eyes are still shut, would never know.
+                Signal::Traffic(_) if self.waiting.has_leader() => {}
                 Signal::Traffic(number) => self.with_driver(number, |d| d.rung()),
                 Signal::HangUp(number) => self.with_driver(number, AnyDriver::hung_up),
                 Signal::Knock(network) => self.open_doors(network as usize, now),

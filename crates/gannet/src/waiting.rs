@@ -115,6 +115,11 @@ impl Waiting {
         }
     }
 
+    /// Whether somebody sleeps on the kernel's descriptors.
+    pub(crate) fn has_leader(&self) -> bool {
+        self.leader.is_some()
+    }
+
     /// Makes whoever sleeps on the kernel's descriptors look around.
     pub(crate) fn kick_leader(&mut self, watch: &Watch) {
         if let Some(leader) = self.leader.as_mut().filter(|l| !l.kicked) {
@@ -300,6 +305,11 @@ impl Shared {
                 shard = self.lock();
                 if again {
                     continue;
+                }
+                // While the lock was open somebody else may have taken in what this call waits for,
+                // and told nobody, since nobody slept.
+                if let Poll::Ready(done) = attempt(&mut shard, now) {
+                    return (shard, done);
                 }
             }
             shard.waiting.spinners -= 1;
