@@ -108,7 +108,7 @@ impl Pair<WireDriver> {
 }
 
 impl<D: Simulated> Pair<D> {
-    fn join(
+    pub(crate) fn join(
         seed: u64,
         (left, right): (gannet_link::Endpoint<D>, gannet_link::Endpoint<D>),
         peers: (Option<Ipv4Addr>, Option<Ipv4Addr>),

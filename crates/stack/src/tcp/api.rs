@@ -501,7 +501,7 @@ impl Tcp {
 pub(super) fn memory_share(pool: &Pool, queued: u32) -> u32 {
     if pool.available() == 0 {
         0
-    } else if pool.free_blocks() < pool.blocks() / 4 {
+    } else if pool.available() < pool.blocks() / 4 {
         let share = pool.block_bytes().saturating_mul(2);
         share.saturating_sub(queued)
     } else {

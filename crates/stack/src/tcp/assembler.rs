@@ -155,6 +155,12 @@ impl<T: Piece> Assembler<T> {
         self.limits.cost = cost;
     }
 
+    /// Behind the last octet waiting.
+    #[must_use]
+    pub fn end(&self) -> Option<SeqNum> {
+        self.runs.back().map(|r| r.1)
+    }
+
     /// The contiguous ranges waiting, in order.
     pub fn ranges(&self) -> impl Iterator<Item = SeqRange> + '_ {
         self.runs.iter().copied()

@@ -159,7 +159,8 @@ impl Open {
             && recv.assembler.is_empty()
             && recv.fin.is_none()
             && recv.up.is_none()
-            && !recv.sack.has_dsack()
+            // (without SACK nobody ever takes what the half remembers to report)
+            && !(send.sack && recv.sack.has_dsack())
             && template.is_some();
     }
 

@@ -364,11 +364,7 @@ fn take_text<D: Driver>(
         }
         return Step::Go;
     }
-    if open
-        .recv
-        .fin
-        .is_some_and(|fin| (seg.seq + seg.len).after(fin))
-    {
+    if open.recv.contradicts_fin(seg) {
         drop_frame(cx, link, frame);
         return Step::Ack(TcpEvent::UnexpectedText);
     }

@@ -195,6 +195,17 @@ impl Recv {
         }
     }
 
+    /// Whether the segment has text behind the peer's FIN, or a FIN elsewhere than where the stream
+    /// is known to end.
+    pub(super) fn contradicts_fin(&self, seg: &Segment) -> bool {
+        let end = seg.seq + seg.len;
+        let by_fin = self
+            .fin
+            .is_some_and(|fin| end.after(fin) || (seg.fin() && end != fin));
+        let by_text = self.assembler.end().is_some_and(|last| last.after(end));
+        by_fin || (seg.fin() && by_text)
+    }
+
     /// Queues one in-order range.
     #[inline]
     pub(super) fn take_in_order<D: Driver>(&mut self, endpoint: &mut Endpoint<D>, range: Range) {

@@ -8,6 +8,8 @@
 //! `max` is the RFC's SND.NXT; `nxt` falls back to `una` after a time-out and catches up from there
 //! (the variables of 4.4BSD). It shares no field with the receiving half.
 
+use core::time::Duration;
+
 use gannet_base::Instant;
 use gannet_link::Pool;
 
@@ -304,11 +306,29 @@ impl Send {
         if let Some(sample) = self.timed.on_ack(self.una, now) {
             self.rtt.on_sample(sample);
         } else if let Some(age) = n.echo_age.filter(|_| self.rtt.back_off_count() > 0) {
-            // after a retransmission only a time stamp tells which copy was answered
-            self.rtt.on_sample(age);
+            self.rtt.on_sample(self.age_of_answer(n, age, now));
         }
         self.rtt.reset_back_off();
         Acked { bytes, fin }
+    }
+
+    /// The round trip that an answer after time-outs shows. `age`: of the time stamp it echoes.
+    ///
+    /// Only a time stamp tells which copy was answered. But when it is answers that were lost, the one
+    /// that comes through echoes the first copy, however many time-outs ago: taken for a round trip,
+    /// that would drive the time-out up to its limit. Such an answer reports the copy it answers as a
+    /// duplicate (RFC 2883): then it answers the last one. Without that report the age is believed,
+    /// within reason.
+    fn age_of_answer(&self, n: &Notice, age: Duration, now: Instant) -> Duration {
+        let since = now.saturating_duration_since(self.last_sent);
+        let first = n.sack.as_slice().first();
+        let duplicate = first.is_some_and(|&(_, right)| SeqNum(right).before_eq(n.ack));
+        let most = if duplicate {
+            since
+        } else {
+            since.max(self.rtt.base_rto().saturating_mul(2))
+        };
+        age.min(most)
     }
 
     fn update_scoreboard(&mut self, n: &Notice) -> u32 {

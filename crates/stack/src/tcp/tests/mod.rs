@@ -4,16 +4,24 @@
 //! | file | what |
 //! |---|---|
 //! | `peer.rs` | the harness: one stack, and the tests as its peer |
+//! | `recorder.rs` | a driver that keeps every slot |
+//! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
 
 mod peer;
+mod recorder;
+mod transfer;
 
 mod close;
 mod closed;
 mod icmp;
 mod keep_alive;
+mod limits;
 mod listen;
+mod loss;
 mod recovery;
 mod retransmit;
+mod robustness;
+mod straight_line;
 mod syn_received;
 mod syn_sent;
 mod synchronised;

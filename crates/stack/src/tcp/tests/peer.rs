@@ -144,6 +144,7 @@ pub(super) fn wire() -> WireConfig {
         medium: Medium::Ip,
         checksum: Checksum::Software,
         delay: Duration::ZERO,
+        blocks: (16 * 1024, 128),
         ..WireConfig::default()
     }
 }

@@ -232,3 +232,17 @@ fn an_ack_storm_dies() {
         .sum();
     assert_eq!(answers, 5);
 }
+
+/// A second FIN elsewhere, or one in the middle of what arrived, is no FIN.
+#[test]
+fn t5_contradicting_fins() {
+    let mut p = Peer::active(mss_only(1460));
+    p.send(&seg(ACK, 4, 1).text(b"def"));
+    p.send(&seg(ACK | FIN, 3, 1).text(b"c")); // would end before "def"
+    p.send(&seg(ACK | FIN, 7, 1).text(b"gh"));
+    p.send(&seg(ACK | FIN, 2, 1)); // would end before "b"
+    p.send(&seg(ACK, 9, 1).text(b"i")); // behind the end
+    p.send(&seg(ACK, 1, 1).text(b"abc"));
+    assert_eq!(p.read(), b"abcdefgh");
+    assert_eq!(p.state(), TcpState::CloseWait);
+}

@@ -1,0 +1,219 @@
+//! Memory and other limits: tiny pools, links that go, full drivers, many connections.
+
+use core::net::SocketAddrV4;
+use core::time::Duration;
+use std::vec::Vec;
+
+use gannet_base::Instant;
+use gannet_link::{Checksum, Medium};
+
+use super::peer::{ACK, Peer, SYN, mss_only, seg, wire};
+use super::transfer::Transfer;
+use crate::tcp::{ConnectError, RecvError, SendError, TcpError, TcpReady, TcpState};
+use crate::testing::{Faults, WireConfig};
+
+/// Everything goes through, slowly, however little memory there is.
+#[test]
+fn tiny_pools_neither_block_nor_leak() {
+    for blocks in [20, 24, 32, 64] {
+        for loss in [0, 20_000] {
+            let wire = WireConfig {
+                medium: Medium::Ip,
+                checksum: Checksum::Software,
+                delay: Duration::from_millis(1),
+                blocks: (2048, blocks),
+                faults: Faults {
+                    loss,
+                    ..Faults::default()
+                },
+                ..WireConfig::default()
+            };
+            let start = Instant::from_millis(1000);
+            let mut t = Transfer::new(u64::from(blocks), &wire, (100_000, 100_000), start);
+            t.run();
+            t.finish();
+        }
+    }
+}
+
+/// Who finds no memory is told when there is some again.
+#[test]
+fn whoever_waits_for_memory_is_called() {
+    let mut config = wire();
+    config.blocks = (2048, 24);
+    let mut p = Peer::with(&config, |_| {});
+    p.open(mss_only(1460));
+    while p.host.tcp_take_ready().is_some() {}
+    loop {
+        match p.host.tcp_send(p.now, p.id(), &[7; 1000]) {
+            Ok(_) => {}
+            Err(e) => break assert_eq!(e, SendError::WouldBlock),
+        }
+    }
+    assert!(!p.host.tcp_status(p.id()).expect("open").writable);
+    p.poll();
+    assert_eq!(p.host.tcp_take_ready(), None);
+    let info = p.host.tcp_info(p.id()).expect("open");
+    p.send(&seg(ACK, 1, 1 + info.in_flight));
+    assert_eq!(p.host.tcp_take_ready(), Some(TcpReady::Connection(p.id())));
+    assert!(p.host.tcp_status(p.id()).expect("open").writable);
+    assert!(p.host.tcp_send(p.now, p.id(), &[7; 1000]).is_ok());
+}
+
+/// One connection cannot take all memory from another.
+#[test]
+fn memory_is_shared() {
+    let mut config = wire();
+    config.blocks = (2048, 64);
+    let mut p = Peer::with(&config, |_| {});
+    p.open(mss_only(1460));
+    let first = p.id();
+    while p.host.tcp_send(p.now, first, &[7; 1000]).is_ok() {}
+    p.me = SocketAddrV4::new(*p.me.ip(), 4001);
+    p.open(mss_only(1460));
+    assert_eq!(p.write(b"a little").len(), 1);
+}
+
+/// The link is removed while text is queued both ways: nothing leaks, everybody is told.
+#[test]
+fn a_link_that_is_removed() {
+    let mut p = Peer::active(mss_only(1460));
+    p.send(&seg(ACK, 1, 1).text(&[1; 1400]));
+    p.send(&seg(ACK, 3001, 1).text(&[1; 1400]));
+    p.write(&[7; 100_000]);
+    let endpoint = p.host.remove_link(p.now, p.link).expect("it was there");
+    endpoint.pool.invariants();
+    assert_eq!(endpoint.pool.free_blocks(), endpoint.pool.blocks());
+    let told = p.host.tcp_recv(p.now, p.id(), &mut [0; 4]);
+    assert_eq!(told, Err(RecvError::Failed(TcpError::LinkGone)));
+    p.host.poll(p.now);
+    p.host.tcp_close(p.now, p.id());
+    assert_eq!(p.host.tcp_connections(), 0);
+}
+
+/// The other side of a link goes away: what arrived is still read, then the error.
+#[test]
+fn a_link_whose_peer_is_gone() {
+    let ends = gannet_link::pair(
+        gannet_link::Layout::CHANNEL,
+        (gannet_link::NoDoorbell, gannet_link::NoDoorbell),
+    );
+    let mut pair = super::transfer::recorded(1, ends, true, |_| {});
+    let at = SocketAddrV4::new(crate::testing::B, 80);
+    let listener = pair.b.tcp_listen(at, 4).expect("free");
+    let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
+    let mut server = None;
+    pair.run_until(|p| {
+        server = p.b.tcp_accept(listener);
+        server.is_some()
+    });
+    let server = server.expect("accepted");
+    pair.a
+        .tcp_send(pair.now, client, &[5; 50_000])
+        .expect("room");
+    pair.settle();
+    drop(pair.a.remove_link(pair.now, pair.link_a));
+    for _ in 0..5 {
+        pair.b.poll(pair.now);
+    }
+    let mut got = Vec::new();
+    let mut buffer = [0; 4096];
+    let end = loop {
+        match pair.b.tcp_recv(pair.now, server, &mut buffer) {
+            Ok(n) => got.extend_from_slice(&buffer[..n]),
+            Err(e) => break e,
+        }
+    };
+    assert_eq!(got, [5; 50_000]);
+    assert_eq!(end, RecvError::Failed(TcpError::LinkGone));
+    pair.b.tcp_close(pair.now, server);
+    assert_eq!(pair.b.tcp_connections(), 0);
+}
+
+/// A full driver: nothing is lost, everything leaves when there is room.
+#[test]
+fn a_full_link() {
+    let mut p = Peer::active(mss_only(1000));
+    p.host
+        .link_mut(p.link)
+        .expect("a link")
+        .driver
+        .set_blocked(true);
+    let n = p.host.tcp_send(p.now, p.id(), &[7; 5000]).expect("room");
+    assert_eq!(n, 5000);
+    p.host.poll(p.now);
+    p.host.check_tcp();
+    p.host
+        .link_mut(p.link)
+        .expect("a link")
+        .driver
+        .set_blocked(false);
+    assert_eq!(p.poll().len(), 5);
+    // the same for a SYN-ACK and for an acknowledgement
+    p.host
+        .link_mut(p.link)
+        .expect("a link")
+        .driver
+        .set_blocked(true);
+    for _ in 0..3 {
+        let packet = p.packet(&seg(ACK, 1, 1).text(&[1; 1000]));
+        p.inject(&packet);
+        p.host.poll(p.now);
+    }
+    p.host
+        .link_mut(p.link)
+        .expect("a link")
+        .driver
+        .set_blocked(false);
+    assert_eq!(p.poll().last().expect("an acknowledgement").ack, 1001);
+}
+
+#[test]
+fn as_many_connections_as_allowed() {
+    let mut p = Peer::with(&wire(), |c| c.tcp.connections_max = 3);
+    p.listen(100);
+    for port in 0..10 {
+        p.me.set_port(5000 + port);
+        p.send(&seg(SYN, 0, 0));
+    }
+    assert_eq!(p.host.tcp_connections(), 3);
+    let told = p
+        .host
+        .tcp_connect(p.now, None, SocketAddrV4::new(crate::testing::B, 9));
+    assert_eq!(told, Err(ConnectError::TooManyConnections));
+}
+
+/// Ten thousand connections opened and closed: nothing stays.
+#[test]
+fn nothing_stays_of_many() {
+    let mut p = Peer::new();
+    p.listen(64);
+    for n in 0..10_000u32 {
+        p.me.set_port(1024 + (n % 60_000) as u16);
+        p.iss = n.wrapping_mul(0x0123_4567);
+        p.send(&seg(SYN, 0, 0).options(mss_only(1460)));
+        p.send(&seg(ACK, 1, 1).text(b"ping"));
+        p.accept();
+        assert_eq!(p.read(), b"ping");
+        p.write(b"pong");
+        match n % 3 {
+            0 => {
+                p.send(&seg(super::peer::FIN | ACK, 5, 5));
+                p.close();
+                p.send(&seg(ACK, 6, 6));
+            }
+            1 => {
+                p.close();
+                p.send(&seg(super::peer::FIN | ACK, 5, 6));
+            }
+            _ => {
+                p.send(&seg(super::peer::RST, 5, 5));
+                p.close();
+            }
+        }
+    }
+    p.pass(Duration::from_secs(61));
+    assert_eq!(p.host.tcp_connections(), 0);
+    p.assert_memory_is_back();
+    assert_eq!(p.state(), TcpState::Closed);
+}
