@@ -51,8 +51,10 @@ fn every_datagram_is_checked_byte_by_byte() {
         ("udp-round-trip", "s", "64", 64),
     ];
     for (scenario, unit, size, bytes) in scenarios {
-        let command = format!("bench {scenario} --size {size} --peer kernel --peer limit {RUN}");
-        is_checked(&json(&command)["results"][0], unit, bytes, &["kernel"]);
+        let command = format!("bench {scenario} --size {size} {RUN}");
+        let row = &json(&command)["results"][0];
+        is_checked(row, unit, bytes, &["kernel", "gannet"]);
+        assert!(row["ratio"]["median"].as_f64().unwrap() > 0.0, "{row}");
     }
 }
 
@@ -81,11 +83,14 @@ fn is_checked(row: &Value, unit: &str, bytes: u64, contenders: &[&str]) {
 
 #[test]
 fn datagrams_are_accounted_for() {
-    let document = json(&format!("bench udp-stream --size 128 --peer kernel {RUN}"));
-    let kernel = &document["results"][0]["kernel"];
-    let count = |key: &str| kernel[key].as_u64().unwrap();
-    assert_eq!(count("sent"), count("delivered") + count("lost"));
-    assert!(count("delivered") > 0);
+    let document = json(&format!("bench udp-stream --size 128 {RUN}"));
+    let row = &document["results"][0];
+    for contender in ["kernel", "gannet"] {
+        let count = |key: &str| row[contender][key].as_u64().unwrap();
+        assert_eq!(count("sent"), count("delivered") + count("lost"));
+        assert!(count("delivered") > 0);
+    }
+    assert_eq!(row["gannet"]["lost"], 0, "a channel loses nothing");
 }
 
 #[test]

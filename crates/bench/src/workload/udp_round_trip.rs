@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind};
 
-use super::udp_stream::{END, HELLO, LEAST, number_of};
+use super::udp_stream::{END, ENDINGS, HELLO, LEAST, close, confirm_close, number_of};
 use super::{Times, cpu_seconds};
 use crate::pattern;
 use crate::peer::Datagrams;
@@ -52,10 +52,7 @@ pub fn ask(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
         }
     }
     let report = times.report();
-    for _ in 0..3 {
-        // The server may have heard the first and be gone.
-        let _ = socket.send(&END.to_le_bytes());
-    }
+    close(socket);
     Ok(Report {
         verified_bytes,
         ..report
@@ -71,8 +68,8 @@ pub fn answer(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
     let begin = cpu_seconds();
     let mut report = Report::default();
     let mut silent = 0;
-    // The end may be lost: eight times its patience without a word, and the conversation is over.
-    while silent < 8 {
+    // The end may be lost: long enough without a word, and the conversation is over.
+    while silent < ENDINGS {
         let count = match socket.receive(&mut request) {
             Ok(count) => count,
             Err(error) if is_silence(&error) => {
@@ -95,6 +92,7 @@ pub fn answer(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
         }
     }
     report.cpu_seconds = cpu_seconds() - begin;
+    confirm_close(socket);
     Ok(report)
 }
 

@@ -85,12 +85,37 @@ pub fn send(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
         }
     }
     let cpu = cpu_seconds() - begin;
-    // Late enough for the server to have taken what is queued before it, often enough to arrive.
-    for _ in 0..5 {
+    close(socket);
+    Ok(clock.report(cpu))
+}
+
+/// So often the client says that this was all, until the server says that it heard; and so long the
+/// server takes silence for a pause.
+pub(super) const ENDINGS: u32 = 8;
+
+/// The client says that this was all, until the server says so, too. A server that heard it and
+/// whose answer was lost is gone: then nothing is left to be done.
+pub(super) fn close(socket: &mut impl Datagrams) {
+    let mut answer = [0; LEAST];
+    for _ in 0..ENDINGS {
+        // Late enough for the server to have taken what is queued before it.
         std::thread::sleep(Duration::from_millis(10));
+        if socket.send(&END.to_le_bytes()).is_err() {
+            return;
+        }
+        while let Ok(count) = socket.receive(&mut answer) {
+            if answer.get(..count).and_then(number_of) == Some(END) {
+                return;
+            }
+        }
+    }
+}
+
+/// The server heard that this was all. Said three times: an answer may be lost.
+pub(super) fn confirm_close(socket: &mut impl Datagrams) {
+    for _ in 0..3 {
         let _ = socket.send(&END.to_le_bytes());
     }
-    Ok(clock.report(cpu))
 }
 
 fn is_pressure(error: &io::Error) -> bool {
@@ -117,16 +142,22 @@ pub fn receive(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
     let mut batch = Batch::new(size);
     let mut seen = Seen::default();
     let mut verified_bytes = 0;
+    let mut silent = 0;
     let begin = cpu_seconds();
     let mut clock = Clock::start(load);
     'all: loop {
         let count = match socket.receive_batch(&mut batch) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            // Nothing for a while: the datagrams that end the conversation were lost as well.
+            Err(error) if is_silence(&error) && silent < ENDINGS => {
+                silent += 1;
+                continue;
+            }
+            // The datagrams that end the conversation were lost as well.
             Err(error) if is_silence(&error) && seen.count > 0 => break,
             Err(error) => return Err(error),
         };
+        silent = 0;
         let mut fresh = 0;
         for datagram in batch.datagrams(count) {
             match number_of(datagram) {
@@ -142,9 +173,11 @@ pub fn receive(socket: &mut impl Datagrams, load: &Load) -> io::Result<Report> {
         }
         clock.count_many(fresh, fresh * size as u64);
     }
+    let cpu = cpu_seconds() - begin;
+    confirm_close(socket);
     Ok(Report {
         verified_bytes,
-        ..clock.report(cpu_seconds() - begin)
+        ..clock.report(cpu)
     })
 }
 
