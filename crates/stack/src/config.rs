@@ -78,6 +78,9 @@ impl Default for TcpConfig {
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             orphan_timeout: Duration::from_secs(120),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+            //# In particular, R2 for a SYN segment MUST be set large enough to provide
+            //# retransmission of the segment for at least 3 minutes (MUST-23).
             syn_retries: 7,
             syn_ack_retries: 5,
             data_retries: 15,

@@ -178,6 +178,9 @@ fn first_bytes<'a, D: Driver>(
 
 /// Options are never acted on. A source route would make us a relay (RFC 7126 section 4.3).
 #[inline]
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2
+//# When received options are passed up to TCP from the IP layer, a TCP implementation MUST ignore
+//# options that it does not understand (MUST-50).
 fn options_harmless(header: &Header) -> Result<(), DropReason> {
     if header.options.source_route || header.options.repeated_source_route {
         return Err(DropReason::IpSourceRoute);

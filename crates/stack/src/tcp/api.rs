@@ -46,9 +46,18 @@ impl Tcp {
             });
             local.set_port(port.ok_or(ListenError::AddressInUse)?);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+        //# Every passive OPEN call either creates a new connection record in LISTEN state, or it
+        //# returns an error; it MUST NOT affect any previously created connection record
+        //# (MUST-41).
         if self.table.listener_collides(local) {
             return Err(ListenError::AddressInUse);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+        //# A TCP implementation that supports multiple concurrent connections MUST provide an
+        //# OPEN call that will functionally allow an application to LISTEN on a port while a
+        //# connection block with the same local port is in SYN-SENT or SYN-RECEIVED state
+        //# (MUST-42).
         Ok(self.table.add_listener(local, backlog.clamp(1, 65_535)))
     }
 
@@ -106,13 +115,19 @@ impl Tcp {
     ) -> Result<TcpId, ConnectError> {
         let to = *remote.ip();
         let no_host = to.is_unspecified() || to.is_multicast() || to.is_broadcast();
-        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
-        //# A TCP implementation MUST reject as an error a local OPEN
-        //# call for an invalid remote IP address (e.g., a broadcast or
-        //# multicast address) (MUST-46).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+        //# A TCP implementation MUST reject as an error a local OPEN call for an invalid remote
+        //# IP address (e.g., a broadcast or multicast address) (MUST-46).
         if no_host || remote.port() == 0 || ip.is_broadcast(to) {
             return Err(ConnectError::InvalidDestination);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+        //# The optional "local IP address" parameter MUST be supported to allow the specification
+        //# of the local IP address (MUST-43).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+        //# If an application on a multihomed host does not specify the local IP address when
+        //# actively opening a TCP connection, then the TCP implementation MUST ask the IP layer
+        //# to select a local IP address before sending the (first) SYN (MUST-44).
         let from = local.map(|l| *l.ip()).filter(|a| !a.is_unspecified());
         if from.is_some_and(|a| !ip.is_local(a)) {
             return Err(ConnectError::AddressNotAvailable);
@@ -171,7 +186,8 @@ impl Tcp {
             .ok_or(ConnectError::AddressInUse)
     }
 
-    /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only when
+    /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only
+    /// when
     /// `data` is empty).
     ///
     /// # Errors
@@ -469,12 +485,21 @@ impl Tcp {
         let conn = &mut entry.conn;
         let settings = &mut conn.settings;
         match option {
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
+            //# However, there MUST be a way for an application to disable the Nagle algorithm on
+            //# an individual connection (MUST-17).
             TcpOption::NoDelay(true) => settings.nagle = Nagle::Off,
             TcpOption::NoDelay(false) => settings.nagle = Nagle::default(),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+            //# This interval MUST be configurable (MUST-27) and MUST default to no less than two
+            //# hours (MUST-28).
             TcpOption::KeepAlive(idle) => {
                 // a time of 0 would be over before it began
                 settings.keep_alive = idle.map(|i| i.max(Duration::from_secs(1)));
             }
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+            //# (d) An application MUST (MUST-21) be able to set the value for R2 for a particular
+            //# connection.
             TcpOption::UserTimeout(most) => settings.user_timeout = most,
             TcpOption::SendBuffer(bytes) => settings.send_buffer = bytes.clamp(4096, 1 << 30),
             TcpOption::ReceiveBuffer(bytes) => {

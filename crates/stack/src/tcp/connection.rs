@@ -34,6 +34,10 @@ pub(super) struct Cx<'a, D> {
 /// A connection in any state.
 #[derive(Debug)]
 pub(super) struct Connection {
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+    //# At all other times, a previous segment has either been sent or received on this
+    //# connection, and TCP implementations MUST use the same local address that was used in those
+    //# previous segments (MUST-45).
     pub(super) local: SocketAddrV4,
     pub(super) remote: SocketAddrV4,
     pub(super) path: Path,

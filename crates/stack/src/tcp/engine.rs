@@ -111,6 +111,12 @@ impl Tcp {
                 self.owe(index);
             }
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+        //# For example, if the TCP endpoint is processing a series of queued segments, it MUST
+        //# process them all before sending any ACK segments (MUST-59).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+        //# In general, the processing of received segments MUST be implemented to aggregate ACK
+        //# segments whenever possible (MUST-58).
         self.call_memory_waiters(ip);
         // whoever finds the link full owes again, behind all others
         let mut serving = core::mem::take(&mut self.serving);
@@ -132,8 +138,8 @@ impl Tcp {
         self.wheel.next_expiry()
     }
 
-    /// The link's other side is gone: its connections fail. What arrived can still be read, and where
-    /// the peer had said that this was all, its end too.
+    /// The link's other side is gone: its connections fail. What arrived can still be read, and
+    /// where the peer had said that this was all, its end too.
     pub(crate) fn link_gone<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
         for index in self.on_link(link) {
             self.with(ip, Instant::ZERO, index, |conn, cx| {

@@ -90,6 +90,13 @@ impl Opening {
             window: window as u16,
             scale: WindowScale::for_buffer(max),
             offer: Offer::default(),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
+            //# F() MUST NOT be computable from the outside (MUST-9), or an attacker could still
+            //# guess at sequence numbers from the ISN used for some other connection.
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
+            //# where M is the 4 microsecond timer, and F() is a pseudorandom function (PRF) of
+            //# the connection's identifying parameters ("localip, localport, remoteip,
+            //# remoteport") and a secret key ("secretkey") (SHLD-1).
             timestamp_offset: isn::timestamp_offset(cx.key, &tuple),
             sent_at: cx.now,
             sent: 0,
@@ -141,6 +148,14 @@ impl Opening {
         //# TCP implementations SHOULD send an MSS Option in every SYN segment
         //# when its receive MSS differs from the default 536 for IPv4 or 1220 for
         //# IPv6 (SHLD-5), and MAY send it always (MAY-3).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+        //# TCP endpoints MUST implement both sending and receiving the MSS Option (MUST-14).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.2
+        //# This field may be sent in the initial connection request (i.e., in segments with the
+        //# SYN control bit set) and MUST NOT be sent in other segments (MUST-65).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+        //# where MMS_R is the maximum size for a transport-layer message that can be received
+        //# (and reassembled at the IP layer) (MUST-67).
         options.mss = Some(mss.min(65_535) as u16);
         //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
         //# If a Window Scale option was received in the initial <SYN> segment,
@@ -286,6 +301,8 @@ pub(super) fn arrives_in_syn_sent<D: Driver>(
         cx.counters.add(TcpEvent::Ignored);
         return Opened::No;
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.5
+    //# A TCP implementation MUST support simultaneous open attempts (MUST-10).
     opening.take_syn(seg);
     if acks_syn {
         become_open(conn, cx, seg);
@@ -380,6 +397,9 @@ fn reset_in_syn_received<D: Driver>(
         return Opened::No;
     }
     cx.counters.add(TcpEvent::ResetReceived);
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.5
+    //# Note that a TCP implementation MUST keep track of whether a connection has reached SYN-
+    //# RECEIVED state as the result of a passive OPEN or an active OPEN (MUST-11).
     let error = opening.active.then_some(TcpError::Refused);
     conn.fail(cx.ip, error);
     Opened::No
@@ -432,6 +452,9 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         timestamp,
     } = opening.offer;
     let timestamps = timestamp.is_some();
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+    //# If an MSS Option is not received at connection setup, TCP implementations MUST assume a
+    //# default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
     let peer_mss = u32::from(mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS));
     let send_mss = effective_mss(peer_mss, conn.path.mtu, timestamps);
     let mut rtt = Send::estimator();
@@ -495,8 +518,8 @@ fn new_recv<D: Driver>(
     window: u32,
 ) -> Recv {
     //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
-    //# Both sides MUST send Window Scale options in their <SYN> segments to
-    //# enable window scaling in either direction.
+    //# This option is an offer, not a promise; both sides MUST send Window Scale options in their
+    //# <SYN> segments to enable window scaling in either direction.
     let scale = if scaled {
         opening.scale
     } else {

@@ -44,8 +44,8 @@ impl Outgoing {
     }
 }
 
-/// Writes all headers into the empty `slot` for `payload_len` bytes of payload; where the TCP header
-/// starts. `None` when they do not fit or the path has no link header.
+/// Writes all headers into the empty `slot` for `payload_len` bytes of payload; where the TCP
+/// header starts. `None` when they do not fit or the path has no link header.
 pub(super) fn write<D: Driver>(
     ip: &mut Ip<D>,
     path: &Path,
@@ -55,6 +55,12 @@ pub(super) fn write<D: Driver>(
 ) -> Option<usize> {
     let tcp_len = tcp::HEADER_LEN + out.options.encoded_len();
     let (bytes, at) = ip.write_header(path, slot, IpProtocol::TCP, tcp_len, payload_len)?;
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+    //# All TCP Options except End of Option List Option (EOL) and No-Operation (NOP) MUST have
+    //# length fields, including all future options (MUST-68).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+    //# The content of the header beyond the End of Option List Option MUST be header padding of
+    //# zeros (MUST-69).
     out.header().emit(&out.options, bytes)?;
     Some(at)
 }
@@ -78,6 +84,8 @@ pub(super) fn finish(
     let field = match kind {
         Checksum::None => 0,
         Checksum::Partial => pseudo.fold(),
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+        //# The sender MUST generate it (MUST-2) and the receiver MUST check it (MUST-3).
         Checksum::Software => {
             let sum = checksum::sum(header)
                 .combine(pseudo, false)

@@ -36,10 +36,10 @@ pub enum IcmpErrorKind {
 
 /// The error concerns `conn`.
 pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, error: &IcmpError) {
-    //= https://www.rfc-editor.org/rfc/rfc5927#section-4.1
-    //# TCP SHOULD check that the TCP
-    //# sequence number contained in the payload of the ICMP error message is
-    //# within the range SND.UNA =< SEG.SEQ < SND.NXT.
+    // RFC 5927 section 4.1: only what quotes a number in flight is believed
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
+    //# TCP implementations MUST act on an ICMP error message passed up from the IP layer,
+    //# directing it to the connection that created the error (MUST-54).
     let seq = SeqNum(error.seq);
     let in_flight = match &conn.state {
         State::SynSent(o) | State::SynReceived(o) => seq == o.iss,
@@ -68,6 +68,9 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
                 _ => TcpError::HostUnreachable,
             });
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
+        //# Source Quench TCP implementations MUST silently discard any received ICMP Source
+        //# Quench messages (MUST-55).
         _ => {}
     }
 }

@@ -1,6 +1,6 @@
-//! Segment arrival in the synchronised states (RFC 9293 section 3.10.7.4), as a list of steps in the
-//! RFC's order: sequence, reset, (security), SYN, ACK, URG, text, FIN. Each step says whether to go
-//! on; none sends anything: owed acknowledgements leave through `output.rs`.
+//! Segment arrival in the synchronised states (RFC 9293 section 3.10.7.4), as a list of steps in
+//! the RFC's order: sequence, reset, (security), SYN, ACK, URG, text, FIN. Each step says whether
+//! to go on; none sends anything: owed acknowledgements leave through `output.rs`.
 
 use core::time::Duration;
 
@@ -187,6 +187,9 @@ fn check_sequence<D: Driver>(
             None => return Step::Drop(TcpEvent::MissingTimestamp),
         }
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4
+    //# A TCP receiver MUST process the RST and URG fields of all incoming segments, even when the
+    //# receive window is zero (MUST-66).
     let zero_window = recv.wnd() == 0 && seg.seq == recv.nxt;
     if !recv.acceptable(seg) && !zero_window {
         if seg.rst() {
@@ -245,16 +248,18 @@ fn check_reset(open: &Open, seg: &Segment) -> Step {
     if !seg.rst() {
         return Step::Go;
     }
-    //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
-    //# 3) If the RST bit is set and the sequence number does not exactly
-    //# match the next expected sequence value, yet is within the current
-    //# receive window, TCP MUST send an acknowledgment (challenge ACK):
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# 3) If the RST bit is set and the sequence number does not exactly match the next expected
+    //# sequence value, yet is within the current receive window, TCP endpoints MUST send an
+    //# acknowledgment (challenge ACK):
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# After sending the challenge ACK, TCP endpoints MUST drop the unacceptable segment and stop
+    //# processing the incoming packet further.
     if seg.seq != open.recv.nxt {
         return Step::Challenge(TcpEvent::InexactReset);
     }
     match open.phase {
-        //= https://www.rfc-editor.org/rfc/rfc1337#section-3
-        //# (F1) Ignore RST segments in TIME-WAIT state.
+        // RFC 1337 section 3, fix (F1): resets are ignored in TIME-WAIT
         Phase::TimeWait => Step::Drop(TcpEvent::Ignored),
         _ => Step::Fail(TcpError::Reset),
     }
@@ -267,6 +272,13 @@ fn check_syn(seg: &Segment) -> Step {
     //# MUST send an ACK (also referred to as challenge ACK) to the remote
     //# peer:
     if seg.syn() {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+        //# RFC 5961 recommends that in these synchronized states, if the SYN bit is set,
+        //# irrespective of the sequence number, TCP endpoints MUST send a "challenge ACK" to the
+        //# remote peer:
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+        //# After sending the acknowledgment, TCP implementations MUST drop the unacceptable
+        //# segment and stop processing further.
         Step::Challenge(TcpEvent::UnexpectedSyn)
     } else {
         Step::Go
@@ -284,6 +296,12 @@ fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: 
     //# it is in the range of ((SND.UNA - MAX.SND.WND) <= SEG.ACK <=
     //# SND.NXT).
     // all distances from the left end of that range, so that no number is both before and behind
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# TCP stacks that implement RFC 5961 MUST add an input check that the ACK value is
+    //# acceptable only if it is in the range of ((SND.UNA - MAX.SND.WND) =< SEG.ACK =< SND.NXT).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# All incoming segments whose ACK value doesn't satisfy the above condition MUST be
+    //# discarded and an ACK sent back.
     let most = send.max_wnd.saturating_add(send.max - send.una);
     let left = send.una.0.wrapping_sub(send.max_wnd);
     if seg.ack.0.wrapping_sub(left) > most {
@@ -298,7 +316,8 @@ fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: 
     Step::Go
 }
 
-/// How old the time stamp is that the segment echoes; `None` without one, or when it cannot be ours.
+/// How old the time stamp is that the segment echoes; `None` without one, or when it cannot be
+/// ours.
 #[inline]
 fn echo_age(open: &Open, seg: &Segment, now: gannet_base::Instant) -> Option<Duration> {
     let (_, echo) = seg.timestamps.filter(|_| open.timestamps)?;
@@ -380,6 +399,9 @@ fn take_text<D: Driver>(
     } else if seg.seq == open.recv.nxt {
         receive_in_order(open, cx, link, seg, frame);
     } else {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+        //# Segments with higher beginning sequence numbers SHOULD be held for later processing
+        //# (SHLD-31).
         receive_out_of_order(open, cx, link, seg, frame);
     }
     if open.recv.up.is_some_and(|up| up.before_eq(open.recv.nxt)) {
@@ -412,9 +434,9 @@ fn receive_in_order<D: Driver>(
     let recv = &mut open.recv;
     recv.owe_ack(taken, u32::from(seg.merged), cx.config.delayed_ack, cx.now);
     if gap {
-        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
-        //# In addition, a TCP receiver SHOULD send an immediate ACK when the
-        //# incoming segment fills in all or part of a gap in the sequence space.
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+        //# In addition, a TCP receiver SHOULD send an immediate ACK when the incoming segment
+        //# fills in all or part of a gap in the sequence space.
         recv.ack_now();
     }
     if !open.timestamps {
@@ -506,6 +528,10 @@ pub(super) fn arrives_in_time_wait<D: Driver>(
         cx.counters.add(TcpEvent::Ignored);
         return None;
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
+    //# This algorithm for reducing TIME-WAIT is a Best Current Practice that SHOULD be
+    //# implemented since Timestamp Options are commonly used, and using them to reduce TIME-WAIT
+    //# provides benefits for busy Internet servers (SHLD-4).
     if seg.syn() && !seg.has_ack() && opens_anew(wait, seg) {
         return Some(wait.snd_nxt);
     }

@@ -15,7 +15,8 @@
 //! | `transitions.rs` | the states of RFC 9293 and what moves between them |
 //! | `isn.rs` | initial sequence numbers, time stamp offsets, ephemeral ports |
 //!
-//! A connection is two halves that share no field; a segment takes the steps of RFC 9293 section 3.10.7.
+//! A connection is two halves that share no field; a segment takes the steps of RFC 9293 section
+//! 3.10.7.
 //!
 //! | file | job |
 //! |---|---|

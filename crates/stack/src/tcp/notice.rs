@@ -1,6 +1,6 @@
 //! What the receiving half tells the sending half about a segment that arrived: the only way from
-//! one to the other (the parallel protocol engine's split). In one thread it is a function argument;
-//! on two cores it would travel through a ring.
+//! one to the other (the parallel protocol engine's split). In one thread it is a function
+//! argument; on two cores it would travel through a ring.
 
 use core::time::Duration;
 

@@ -20,7 +20,8 @@ use crate::ip::{Path, Resolution};
 
 /// Longest IPv4 packet.
 const PACKET_MAX: u32 = 65_535;
-/// Bytes of IPv4 and TCP headers with time stamps, the least a super-segment carries beside payload.
+/// Bytes of IPv4 and TCP headers with time stamps, the least a super-segment carries beside
+/// payload.
 const HEADERS: u32 = 52;
 
 /// Sends what may be sent now: data and FIN as the windows allow, else an owed acknowledgement.
@@ -159,6 +160,12 @@ fn send_plan<D: Driver>(
     } else {
         plan.len.min(mss)
     };
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
+    //# The transmitter SHOULD collapse successive bits when it packetizes data, to send the
+    //# largest possible segment (SHLD-27).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
+    //# However, a TCP implementation SHOULD send a maximum-sized segment whenever possible
+    //# (SHLD-28) to improve performance (see Section 3.8.6.2.1).
     gather(&mut open.send, plan, wanted, most, &mut gathered);
     let whole = gathered.len == plan.len;
     if !whole && gathered.len > mss {
@@ -170,8 +177,9 @@ fn send_plan<D: Driver>(
     let ends_queue = plan.seq + gathered.len == open.send.queue.end();
     if ends_queue && gathered.len > 0 {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
-        //# The sending TCP endpoint MUST set the PSH bit in the last buffered
-        //# segment (i.e., when there is no more queued data to be sent) (MUST-61).
+        //# If PUSH flags are not implemented, then the sending TCP peer: (1) MUST NOT buffer data
+        //# indefinitely (MUST-60), and (2) MUST set the PSH bit in the last buffered segment
+        //# (i.e., when there is no more queued data to be sent) (MUST-61).
         out.flags |= Flags::PSH;
     }
     if plan.fin && whole {
@@ -343,6 +351,14 @@ fn outgoing<D: Driver>(
 
 /// RFC 9293 section 3.8.5, with RFC 6093's reading of the pointer.
 fn point_to_urgent(open: &Open, plan: &Plan, out: &mut Outgoing) {
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+    //# The urgent pointer MUST point to the sequence number of the octet following the urgent
+    //# data (MUST-62).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+    //# However, TCP implementations MUST still include support for the urgent mechanism
+    //# (MUST-30).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+    //# A TCP implementation MUST support a sequence of urgent data of any length (MUST-31) [19].
     if let Some(up) = open.send.up.filter(|up| up.after(plan.seq)) {
         out.flags |= Flags::URG;
         out.urgent = (up - plan.seq).min(65_535) as u16;
@@ -462,6 +478,10 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
     let State::Open(open) = &mut conn.state else {
         return;
     };
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+    //# An implementation SHOULD send a keep-alive segment with no data (SHLD-12); however, it MAY
+    //# be configurable to send a keep-alive segment containing one garbage octet (MAY-6), for
+    //# compatibility with erroneous TCP implementations.
     let seq = super::seq::SeqNum(open.send.una.0.wrapping_sub(1));
     let mut out = outgoing(open, ports, cx, seq);
     out.window = open.recv.advertise();

@@ -174,8 +174,8 @@ impl Recv {
     /// PAWS, RFC 7323 section 5: whether `tsval` is older than what came before.
     pub(super) fn is_old(&self, tsval: u32, now: Instant) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc7323#section-5.5
-        //# The solution is to invalidate the timestamp of a connection if
-        //# the connection has been idle for more than 24 days.
+        //# We therefore require that an implementation of PAWS include a mechanism to
+        //# "invalidate" the TS.Recent value when a connection is idle for more than 24 days.
         const INVALID_AFTER: Duration = Duration::from_secs(24 * 24 * 3600);
         let age = now.saturating_duration_since(self.ts_recent_at);
         (tsval.wrapping_sub(self.ts_recent) as i32) < 0 && age <= INVALID_AFTER
@@ -184,10 +184,9 @@ impl Recv {
     /// RFC 7323 section 4.3: remembers TSval of a segment that covers Last.ACK.sent.
     #[inline]
     pub(super) fn record_timestamp(&mut self, seg: &Segment, tsval: u32, now: Instant) {
-        //= https://www.rfc-editor.org/rfc/rfc7323#section-4.3
-        //# If:
-        //# SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent
-        //# then SEG.TSval is copied to TS.Recent; otherwise, it is ignored.
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
+        //# R3) If an arriving segment satisfies SEG.TSval >= TS.Recent and SEG.SEQ <=
+        //# Last.ACK.sent (see Section 4.3), then record its timestamp in TS.Recent.
         let newer = tsval.wrapping_sub(self.ts_recent) as i32 >= 0;
         if newer && seg.seq.before_eq(self.last_ack_sent) {
             self.ts_recent = tsval;
@@ -260,8 +259,8 @@ impl Recv {
         self.ack_at = Instant::FAR_FUTURE;
     }
 
-    /// Decides when the text of a segment is acknowledged. `len`: its payload bytes, `merged`: bytes
-    /// per TCP segment if the link joined several.
+    /// Decides when the text of a segment is acknowledged. `len`: its payload bytes, `merged`:
+    /// bytes per TCP segment if the link joined several.
     #[inline]
     pub(super) fn owe_ack(&mut self, len: u32, merged: u32, delay: Duration, now: Instant) {
         let one = if merged == 0 { len } else { merged };

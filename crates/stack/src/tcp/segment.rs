@@ -60,6 +60,18 @@ impl Preview {
         let raw = tcp::options(head, self.header_len);
         let fast = tcp::parse_timestamps_only(raw);
         let plain = raw.is_empty() || fast.is_some();
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+        //# A given TCP implementation can support any currently defined options, but the
+        //# following options MUST be supported (MUST-4 --note Maximum Segment Size Option support
+        //# is also part of MUST-14 in Section 3.7.1):
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+        //# A TCP implementation MUST be able to receive a TCP Option in any segment (MUST-5).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+        //# A TCP implementation MUST (MUST-6) ignore without error any TCP Option it does not
+        //# implement, assuming that the option has a length field.
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.2
+        //# There is no guarantee that senders will use this option, so receivers MUST be prepared
+        //# to process options even if they do not begin on a word boundary (MUST-64).
         let options = if plain {
             Options::NONE
         } else {
@@ -117,8 +129,8 @@ impl Segment {
         self.flags.contains(Flags::ACK)
     }
 
-    /// Cuts `front` bytes and a SYN off the start, everything from `keep` payload bytes on (and then
-    /// the FIN too) off the end.
+    /// Cuts `front` bytes and a SYN off the start, everything from `keep` payload bytes on (and
+    /// then the FIN too) off the end.
     pub(super) fn trim(&mut self, frame: &mut Frame, front: u32, keep: u32) {
         if front > 0 {
             frame.strip(front as usize);

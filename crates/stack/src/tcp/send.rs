@@ -84,6 +84,12 @@ pub(super) struct Send {
     /// SND.NXT: behind the highest ever sent.
     pub(super) max: SeqNum,
     /// SND.WND, scaled.
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+    //# The window size MUST be treated as an unsigned number, or else large window sizes will
+    //# appear like negative windows and TCP will not work (MUST-1).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+    //# It is RECOMMENDED that implementations will reserve 32-bit fields for the send and receive
+    //# window sizes in the connection record and do all window computations with 32 bits (REC-1).
     pub(super) wnd: u32,
     /// SND.WL1 and SND.WL2: seq and ack of the last window update.
     pub(super) wl1: SeqNum,
@@ -99,8 +105,18 @@ pub(super) struct Send {
     pub(super) scale: WindowScale,
     /// Payload of a full-sized segment, options of ordinary segments already taken off.
     pub(super) mss: u32,
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
+    //# A TCP implementation SHOULD implement the Nagle algorithm to coalesce short segments
+    //# (SHLD-7).
     pub(super) nagle: Nagle,
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.2
+    //# A TCP endpoint MUST implement the basic congestion control algorithms slow start,
+    //# congestion avoidance, and exponential backoff of RTO to avoid creating congestion collapse
+    //# conditions (MUST-19).
     pub(super) congestion: Congestion,
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.1
+    //# The RTO MUST be computed according to the algorithm in [10], including Karn's algorithm
+    //# for taking RTT samples (MUST-18).
     pub(super) rtt: RttEstimator,
     timed: TimedSegment,
     /// Both sides agreed on SACK.
@@ -272,15 +288,7 @@ impl Send {
         acked
     }
 
-    //= https://www.rfc-editor.org/rfc/rfc5681#section-2
-    //# DUPLICATE ACKNOWLEDGMENT: An acknowledgment is considered a
-    //# "duplicate" in the following algorithms when (a) the receiver of
-    //# the ACK has outstanding data, (b) the incoming acknowledgment
-    //# carries no data, (c) the SYN and FIN bits are both off, (d) the
-    //# acknowledgment number is equal to the greatest acknowledgment
-    //# received on the given connection (TCP.UNA from [RFC793]) and (e)
-    //# the advertised window in the incoming acknowledgment equals the
-    //# advertised window in the last incoming acknowledgment.
+    /// A "duplicate acknowledgment" as RFC 5681 section 2 defines it: (a) to (e).
     fn is_duplicate(&self, n: &Notice) -> bool {
         // the answer to a window probe looks the same and means no loss
         let probing = matches!(self.timer, SendTimer::Persist(_));
@@ -314,11 +322,11 @@ impl Send {
 
     /// The round trip that an answer after time-outs shows. `age`: of the time stamp it echoes.
     ///
-    /// Only a time stamp tells which copy was answered. But when it is answers that were lost, the one
-    /// that comes through echoes the first copy, however many time-outs ago: taken for a round trip,
-    /// that would drive the time-out up to its limit. Such an answer reports the copy it answers as a
-    /// duplicate (RFC 2883): then it answers the last one. Without that report the age is believed,
-    /// within reason.
+    /// Only a time stamp tells which copy was answered. But when it is answers that were lost, the
+    /// one that comes through echoes the first copy, however many time-outs ago: taken for a round
+    /// trip, that would drive the time-out up to its limit. Such an answer reports the copy it
+    /// answers as a duplicate (RFC 2883): then it answers the last one. Without that report the
+    /// age is believed, within reason.
     fn age_of_answer(&self, n: &Notice, age: Duration, now: Instant) -> Duration {
         let since = now.saturating_duration_since(self.last_sent);
         let first = n.sack.as_slice().first();
@@ -514,6 +522,12 @@ impl Send {
 
     /// Bytes the peer's window takes from `nxt` on.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+    //# However, a sending TCP peer MUST be robust against window shrinking, which may cause the
+    //# "usable window" (see Section 3.8.6.2.1) to become negative (MUST-34).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+    //# If this happens, the sender SHOULD NOT send new data (SHLD-15), but SHOULD retransmit
+    //# normally the old unacknowledged data between SND.UNA and SND.UNA+SND.WND (SHLD-16).
     fn window_room(&self) -> u32 {
         (self.una + self.wnd).since(self.nxt).max(0) as u32
     }

@@ -35,6 +35,9 @@ fn handshake_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if opening.resend_at > cx.now {
         return;
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+    //# SYN retransmissions MUST be handled in the general way just described for data
+    //# retransmissions, including notification of the application layer.
     if opening.sent > most {
         let why = opening.soft_error.unwrap_or(TcpError::TimedOut);
         return conn.fail(cx.ip, Some(why));
@@ -52,6 +55,9 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if open.send.deadline() > cx.now {
         return;
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+    //# The following procedure MUST be used to handle excessive retransmissions of data segments
+    //# (MUST-20):
     let retransmission = matches!(open.send.timer, SendTimer::Retransmit(_));
     let alive = open
         .send
@@ -90,6 +96,9 @@ fn keep_alive_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if open.keep_alive_at(&conn.settings, cx.config) > cx.now {
         return;
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+    //# Keep-alive packets MUST only be sent when no sent data is outstanding, and no data or
+    //# acknowledgment packets have been received for the connection within an interval (MUST-26).
     if open.send.outstanding() {
         // data under way probes the peer by itself
         open.heard_at = cx.now;
@@ -99,6 +108,9 @@ fn keep_alive_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         output::send_reset(conn, cx);
         return conn.fail(cx.ip, Some(TcpError::TimedOut));
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+    //# Consequently, if a keep-alive mechanism is implemented it MUST NOT interpret failure to
+    //# respond to any specific probe as a dead connection (MUST-29).
     open.keep_alive_probes += 1;
     output::send_keep_alive(conn, cx);
 }

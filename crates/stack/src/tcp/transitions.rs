@@ -1,4 +1,5 @@
-//! The synchronised states of RFC 9293 section 3.3.2 and the events that move between them, as data.
+//! The synchronised states of RFC 9293 section 3.3.2 and the events that move between them, as
+//! data.
 
 use super::socket::TcpState;
 

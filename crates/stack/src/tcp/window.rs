@@ -83,6 +83,11 @@ impl WindowSize {
 /// express: the result is a multiple of its unit, rounded down. (Rounding up, as Linux does, lets a
 /// peer that sends less than a unit at a time move the edge for ever, and overrun a buffer that
 /// nobody reads. The caller keeps the edge it once offered: RFC 7323 section 2.4.)
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.2.2
+//# A TCP implementation MUST include a SWS avoidance algorithm in the receiver (MUST-39).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+//# A TCP receiver SHOULD NOT shrink the window, i.e., move the right window edge to the left
+//# (SHLD-14).
 #[must_use]
 pub fn window_to_advertise(
     offered: WindowSize,
@@ -176,6 +181,8 @@ pub enum SendAnswer {
 }
 
 impl SendQuestion {
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.2.1
+    //# A TCP implementation MUST include a SWS avoidance algorithm in the sender (MUST-38).
     /// How much to send now.
     #[must_use]
     pub fn answer(&self) -> SendAnswer {

@@ -128,6 +128,10 @@ fn nothing_to_read(conn: &mut Connection) -> Result<usize, RecvError> {
     }
     if let Some(error) = conn.error.take() {
         conn.told = true;
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6
+        //# If the local TCP connection is closed by the remote side due to a FIN or RST received
+        //# from the remote side, then the local application MUST be informed whether it closed
+        //# normally or was aborted (MUST-12).
         return Err(RecvError::Failed(error));
     }
     match &conn.state {

@@ -1,4 +1,5 @@
-//! The one timer of the sending half: retransmission, window probes, the override of a silly window.
+//! The one timer of the sending half: retransmission, window probes, the override of a silly
+//! window.
 
 use core::time::Duration;
 
@@ -78,6 +79,11 @@ impl Send {
                 self.overridden = true;
                 self.timer = SendTimer::Off;
             }
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.1
+            //# Probing of zero (offered) windows MUST be supported (MUST-36).
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+            //# If the window shrinks to zero, the TCP implementation MUST probe it in the
+            //# standard way (described below) (MUST-35).
             SendTimer::Persist(_) => {
                 self.retries += 1;
                 self.probes += 1;
@@ -101,10 +107,9 @@ impl Send {
         self.congestion.on_rto(flight);
         self.rtt.back_off();
         self.timed.on_retransmit();
-        //= https://www.rfc-editor.org/rfc/rfc2018#section-8
-        //# After a retransmit timeout the data sender SHOULD turn off all of the
-        //# SACKed bits, since the timeout might indicate that the data receiver
-        //# has reneged.
+        //= https://www.rfc-editor.org/rfc/rfc2018#section-5
+        //# After a retransmit timeout the data sender SHOULD turn off all of the SACKed bits,
+        //# since the timeout might indicate that the data receiver has reneged.
         self.scoreboard.clear();
         self.scoreboard.end_recovery();
         self.recovery = None;

@@ -99,6 +99,11 @@ fn a_lost_fin_is_sent_again() {
     assert!(p.pass(Duration::from_secs(30)).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
+//= type=test
+//# If PUSH flags are not implemented, then the sending TCP peer: (1) MUST NOT buffer data
+//# indefinitely (MUST-60), and (2) MUST set the PSH bit in the last buffered segment (i.e., when
+//# there is no more queued data to be sent) (MUST-61).
 #[test]
 fn the_fin_follows_the_text_before_it() {
     let mut p = Peer::active(mss_only(1000));
@@ -112,9 +117,9 @@ fn the_fin_follows_the_text_before_it() {
 
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
 //= type=test
-//# If such a host issues a CLOSE call while received data is still pending in the TCP connection, or
-//# if new data is received after CLOSE is called, its TCP implementation SHOULD send a RST to show
-//# that data was lost (SHLD-3).
+//# If such a host issues a CLOSE call while received data is still pending in the TCP connection,
+//# or if new data is received after CLOSE is called, its TCP implementation SHOULD send a RST to
+//# show that data was lost (SHLD-3).
 #[test]
 fn unread_text_resets() {
     let mut p = Peer::active(mss_only(1460));

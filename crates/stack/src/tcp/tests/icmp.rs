@@ -1,4 +1,5 @@
-//! ICMP errors (RFC 9293 section 3.9.2.2, RFC 5927, RFC 1191): rows C3 to C5 of the list of bad input.
+//! ICMP errors (RFC 9293 section 3.9.2.2, RFC 5927, RFC 1191): rows C3 to C5 of the list of bad
+//! input.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::time::Duration;
@@ -79,6 +80,13 @@ fn c4_errors_do_not_end_an_open_connection() {
 }
 
 /// An attempt to connect ends with a hard error, and only if it is about our SYN.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
+//= type=test
+//# TCP implementations MUST act on an ICMP error message passed up from the IP layer, directing
+//# it to the connection that created the error (MUST-54).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
+//= type=test
+//# These are hard error conditions, so TCP implementations SHOULD abort the connection (SHLD-26).
 #[test]
 fn a_connect_fails_at_once() {
     for (code, error) in [(3, TcpError::Refused), (2, TcpError::Refused)] {

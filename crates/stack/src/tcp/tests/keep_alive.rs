@@ -26,13 +26,13 @@ fn off_unless_asked_for() {
 
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
 //= type=test
-//# Consequently, if a keep-alive mechanism is implemented it MUST NOT interpret failure to respond to
-//# any specific probe as a dead connection (MUST-29).
+//# Consequently, if a keep-alive mechanism is implemented it MUST NOT interpret failure to respond
+//# to any specific probe as a dead connection (MUST-29).
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
 //= type=test
 //# An implementation SHOULD send a keep-alive segment with no data (SHLD-12); however, it MAY be
-//# configurable to send a keep-alive segment containing one garbage octet (MAY-6), for compatibility
-//# with erroneous TCP implementations.
+//# configurable to send a keep-alive segment containing one garbage octet (MAY-6), for
+//# compatibility with erroneous TCP implementations.
 #[test]
 fn probes_and_their_end() {
     let mut p = Peer::active(mss_only(1460));
@@ -51,6 +51,10 @@ fn probes_and_their_end() {
     assert_eq!(p.host.tcp_take_error(p.id()), Some(TcpError::TimedOut));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+//= type=test
+//# This interval MUST be configurable (MUST-27) and MUST default to no less than two hours
+//# (MUST-28).
 #[test]
 fn an_answer_starts_anew() {
     let mut p = Peer::active(mss_only(1460));

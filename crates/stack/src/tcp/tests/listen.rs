@@ -9,6 +9,10 @@ use gannet_wire::tcp::{Flags, Options};
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.2
 //= type=test
 //# An incoming RST should be ignored.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.2
+//= type=test
+//# This field may be sent in the initial connection request (i.e., in segments with the SYN
+//# control bit set) and MUST NOT be sent in other segments (MUST-65).
 #[test]
 fn section_3_10_7_2() {
     let none = Flags::empty();
@@ -55,9 +59,9 @@ fn a_second_listener_is_refused_and_the_first_lives() {
 
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
 //= type=test
-//# A TCP implementation that supports multiple concurrent connections MUST provide an OPEN call that
-//# will functionally allow an application to LISTEN on a port while a connection block with the same
-//# local port is in SYN-SENT or SYN-RECEIVED state (MUST-42).
+//# A TCP implementation that supports multiple concurrent connections MUST provide an OPEN call
+//# that will functionally allow an application to LISTEN on a port while a connection block with
+//# the same local port is in SYN-SENT or SYN-RECEIVED state (MUST-42).
 #[test]
 fn listening_beside_a_connection_being_opened() {
     let mut p = Peer::new();
@@ -181,4 +185,35 @@ fn over_before_accepted() {
     p.send(&seg(ACK, 14, 2));
     assert_eq!(p.host.tcp_connections(), 0);
     p.assert_memory_is_back();
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
+//= type=test
+//# A TCP implementation MUST silently discard an incoming SYN segment that is addressed to a
+//# broadcast or multicast address [(MUST-57)].
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
+//= type=test
+//# An incoming SYN with an invalid source address MUST be ignored either by TCP or by the IP
+//# layer [(MUST-63)] (see Section 3.2.1.3).
+#[test]
+fn impossible_addresses_of_a_syn() {
+    let mut p = Peer::new();
+    p.listen(4);
+    let at = p.at;
+    for to in [[255, 255, 255, 255], [192, 0, 2, 255], [224, 0, 0, 1]] {
+        p.at = SocketAddrV4::new(to.into(), 80);
+        assert_eq!(p.send(&seg(SYN, 0, 0)), [], "to {to:?}");
+    }
+    p.at = at;
+    for from in [
+        [0, 0, 0, 0],
+        [127, 0, 0, 1],
+        [224, 0, 0, 1],
+        [192, 0, 2, 255],
+        [192, 0, 2, 1],
+    ] {
+        p.me = SocketAddrV4::new(from.into(), 4000);
+        assert_eq!(p.send(&seg(SYN, 0, 0)), [], "from {from:?}");
+    }
+    assert_eq!(p.host.tcp_connections(), 0);
 }

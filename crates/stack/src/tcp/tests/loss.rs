@@ -158,6 +158,10 @@ fn throughput_by_loss_and_round_trip() {
 }
 
 /// A long fat path of 100 ms and 1 Gbit/s: windows grow until they carry more than 80 % of that.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+//= type=test
+//# The window size MUST be treated as an unsigned number, or else large window sizes will appear
+//# like negative windows and TCP will not work (MUST-1).
 #[test]
 fn windows_grow_with_the_path() {
     let mut wire = wire(50, Faults::default());

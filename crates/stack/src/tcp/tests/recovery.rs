@@ -1,5 +1,5 @@
-//! Loss found by acknowledgements: RFC 5681 fast retransmit, 6582 NewReno, 6675 SACK, 3042; and SACK
-//! blocks that lie (T6).
+//! Loss found by acknowledgements: RFC 5681 fast retransmit, 6582 NewReno, 6675 SACK, 3042; and
+//! SACK blocks that lie (T6).
 
 use std::vec::Vec;
 
@@ -25,6 +25,11 @@ fn starts(sent: &[Seg]) -> Vec<u32> {
 //= type=test
 //# The TCP sender SHOULD use the "fast retransmit" algorithm to detect and repair loss, based on
 //# incoming duplicate ACKs.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.2
+//= type=test
+//# A TCP endpoint MUST implement the basic congestion control algorithms slow start, congestion
+//# avoidance, and exponential backoff of RTO to avoid creating congestion collapse conditions
+//# (MUST-19).
 #[test]
 fn rfc_5681_section_3_2_fast_retransmit() {
     let mut p = ten(mss_only(1460));
@@ -102,13 +107,13 @@ fn rfc_6675_holes() {
     assert_eq!((info.fast_recoveries, info.timeouts), (1, 0));
 }
 
-//= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
 //= type=test
 //# A TCP receiver SHOULD send an immediate duplicate ACK when an out-of-order segment arrives.
-//= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
 //= type=test
-//# In addition, a TCP receiver SHOULD send an immediate ACK when the incoming segment fills in all or
-//# part of a gap in the sequence space.
+//# In addition, a TCP receiver SHOULD send an immediate ACK when the incoming segment fills in
+//# all or part of a gap in the sequence space.
 #[test]
 fn the_receivers_side() {
     let mut p = Peer::active(with_sack());
@@ -179,8 +184,8 @@ fn t6_sack_blocks_that_lie() {
     }
 }
 
-/// T6: random blocks, reneging, D-SACKs of what was never sent: the connection lives, no more is sent
-/// again than is under way, and everything is delivered in the end.
+/// T6: random blocks, reneging, D-SACKs of what was never sent: the connection lives, no more is
+/// sent again than is under way, and everything is delivered in the end.
 #[test]
 fn t6_random_blocks() {
     for seed in 0..30 {

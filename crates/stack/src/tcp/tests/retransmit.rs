@@ -14,6 +14,10 @@ fn times(sent: &[(Duration, super::peer::Seg)]) -> Vec<u64> {
 //= https://www.rfc-editor.org/rfc/rfc6298#section-5
 //= type=test
 //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.1
+//= type=test
+//# The RTO MUST be computed according to the algorithm in [10], including Karn's algorithm for
+//# taking RTT samples (MUST-18).
 #[test]
 fn section_5_back_off() {
     let mut p = Peer::active(mss_only(1460));
@@ -76,8 +80,8 @@ fn section_5_3_progress_restarts_the_timer() {
 //= https://www.rfc-editor.org/rfc/rfc6298#section-3
 //= type=test
 //# TCP MUST use Karn's algorithm [KP87] for taking RTT samples.  That is, RTT samples MUST NOT be
-//# made using segments that were retransmitted (and thus for which it is ambiguous whether the reply
-//# was for the first instance of the packet or a later instance).
+//# made using segments that were retransmitted (and thus for which it is ambiguous whether the
+//# reply was for the first instance of the packet or a later instance).
 #[test]
 fn karn() {
     let mut p = Peer::active(mss_only(1000));
@@ -119,6 +123,10 @@ fn karn_does_not_need_luck_with_time_stamps() {
 //= type=test
 //# (c) When the number of transmissions of the same segment reaches a threshold R2 greater than R1,
 //# close the connection.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+//= type=test
+//# The following procedure MUST be used to handle excessive retransmissions of data segments
+//# (MUST-20):
 #[test]
 fn r2_gives_up() {
     let mut p = Peer::active(mss_only(1000));

@@ -1,6 +1,6 @@
-//! Bad input, row by row (T1 to T9 of the list): no panic, no loop, bounded memory, a counter rises,
-//! and the next valid segment is processed. Rows T4, T5, T6, T10, T11 and C3 to C5 stand with their
-//! subjects.
+//! Bad input, row by row (T1 to T9 of the list): no panic, no loop, bounded memory, a counter
+//! rises, and the next valid segment is processed. Rows T4, T5, T6, T10, T11 and C3 to C5 stand
+//! with their subjects.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use std::collections::BTreeSet;
@@ -28,6 +28,9 @@ fn alive(p: &mut Peer) {
 }
 
 /// T1: data offsets, lengths, checksums, ports.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+//= type=test
+//# The sender MUST generate it (MUST-2) and the receiver MUST check it (MUST-3).
 #[test]
 fn t1_headers() {
     let mut p = Peer::active(mss_only(1460));
@@ -67,8 +70,8 @@ fn t1_headers() {
 
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
 //= type=test
-//# TCP implementations MUST be prepared to handle an illegal option length (e.g., zero); a suggested
-//# procedure is to reset the connection and log the error cause (MUST-7).
+//# TCP implementations MUST be prepared to handle an illegal option length (e.g., zero); a
+//# suggested procedure is to reset the connection and log the error cause (MUST-7).
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
 //= type=test
 //# A TCP implementation MUST (MUST-6) ignore without error any TCP Option it does not implement,
@@ -76,6 +79,15 @@ fn t1_headers() {
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
 //= type=test
 //# A TCP implementation MUST be able to receive a TCP Option in any segment (MUST-5).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.2
+//= type=test
+//# There is no guarantee that senders will use this option, so receivers MUST be prepared to
+//# process options even if they do not begin on a word boundary (MUST-64).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
+//= type=test
+//# A given TCP implementation can support any currently defined options, but the following
+//# options MUST be supported (MUST-4 --note Maximum Segment Size Option support is also part of
+//# MUST-14 in Section 3.7.1):
 #[test]
 fn t2_options() {
     let mut lists: Vec<Vec<u8>> = [
@@ -195,9 +207,9 @@ fn still_works(p: &mut Peer, state: TcpState, (seq, ack): (u32, u32)) {
 
 //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
 //= type=test
-//# R1)  If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, TS.Recent is
-//# valid (see later discussion), and if the RST bit is not set, then treat the arriving segment as
-//# not acceptable:
+//# R1)  If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, TS.Recent
+//# is valid (see later discussion), and if the RST bit is not set, then treat the arriving segment
+//# as not acceptable:
 #[test]
 fn t7_time_stamps() {
     // (TSval, TSecr, whether the text is taken)
@@ -330,6 +342,15 @@ fn t8_overlaps_with_other_bytes() {
 
 /// T9: initial sequence numbers: not constant, not global, not of time alone; another secret gives
 /// others.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
+//= type=test
+//# A TCP implementation MUST use the above type of "clock" for clock-driven selection of initial
+//# sequence numbers (MUST-8), and SHOULD generate its initial sequence numbers with the
+//# expression:
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
+//= type=test
+//# F() MUST NOT be computable from the outside (MUST-9), or an attacker could still guess at
+//# sequence numbers from the ISN used for some other connection.
 #[test]
 fn t9_initial_sequence_numbers() {
     let mut seen = BTreeSet::new();

@@ -77,6 +77,10 @@ fn a_refusal_is_told_once() {
 //# However, the values of R1 and R2 may be different for SYN and data segments.  In particular, R2
 //# for a SYN segment MUST be set large enough to provide retransmission of the segment for at least
 //# 3 minutes (MUST-23).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+//= type=test
+//# SYN retransmissions MUST be handled in the general way just described for data
+//# retransmissions, including notification of the application layer.
 #[test]
 fn the_syn_is_sent_again_with_back_off() {
     let mut p = Peer::new();
@@ -127,6 +131,15 @@ fn impossible_destinations() {
 //= type=test
 //# If an MSS Option is not received at connection setup, TCP implementations MUST assume a default
 //# send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+//= type=test
+//# TCP endpoints MUST implement both sending and receiving the MSS Option (MUST-14).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+//= type=test
+//# The maximum size of a segment that a TCP endpoint really sends, the "effective send MSS", MUST
+//# be the smaller (MUST-16) of the send MSS (that reflects the available reassembly buffer size
+//# at the remote host, the EMTU_R [19]) and the largest transmission size permitted by the IP
+//# layer (EMTU_S [19]):
 #[test]
 fn t2_the_size_of_segments_follows_the_offer() {
     // MSS of 0, 1 and 47 are floored at 48 (CVE-2019-11479)
@@ -181,4 +194,41 @@ fn t11_simultaneous_open() {
         let out = p.write(b"both began");
         assert_eq!(out[0].payload, b"both began");
     }
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+//= type=test
+//# The optional "local IP address" parameter MUST be supported to allow the specification of the
+//# local IP address (MUST-43).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+//= type=test
+//# If an application on a multihomed host does not specify the local IP address when actively
+//# opening a TCP connection, then the TCP implementation MUST ask the IP layer to select a local
+//# IP address before sending the (first) SYN (MUST-44).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
+//= type=test
+//# At all other times, a previous segment has either been sent or received on this connection,
+//# and TCP implementations MUST use the same local address that was used in those previous
+//# segments (MUST-45).
+#[test]
+fn the_local_address() {
+    let mut p = Peer::new();
+    let wanted = SocketAddrV4::new(crate::testing::A, 7777);
+    let id = p.host.tcp_connect(p.now, Some(wanted), p.me).expect("ours");
+    assert_eq!(p.host.tcp_addresses(id), Some((wanted, p.me)));
+    let again = p.host.tcp_connect(p.now, Some(wanted), p.me);
+    assert_eq!(again, Err(ConnectError::AddressInUse));
+    let strange = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 0);
+    let told = p.host.tcp_connect(p.now, Some(strange), p.me);
+    assert_eq!(told, Err(ConnectError::AddressNotAvailable));
+    // another address of ours, added later, changes nothing for a connection that exists
+    let other = crate::LinkAddress {
+        address: Ipv4Addr::new(192, 0, 2, 9),
+        prefix_len: 32,
+    };
+    p.poll();
+    assert!(p.host.add_address(p.link, other));
+    let again = p.pass_ms(1100);
+    assert_eq!(again[0].1.flags, SYN);
+    assert_eq!(p.host.tcp_addresses(id), Some((wanted, p.me)));
 }

@@ -157,6 +157,9 @@ fn t5_text_after_the_fin() {
 }
 
 /// Text is read in order whatever the order of arrival, each byte once.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# Segments with higher beginning sequence numbers SHOULD be held for later processing (SHLD-31).
 #[test]
 fn seventh_text_in_any_order() {
     let orders: [[usize; 4]; 5] = [
@@ -218,8 +221,8 @@ fn the_end_and_a_reset_are_told_apart() {
     assert_eq!(told, Err(RecvError::Failed(TcpError::Reset)));
 }
 
-/// What is acknowledged twice a second at most cannot keep two confused ends busy: an acknowledgement
-/// outside the window is not always answered, text always is.
+/// What is acknowledged twice a second at most cannot keep two confused ends busy: an
+/// acknowledgement outside the window is not always answered, text always is.
 #[test]
 fn an_ack_storm_dies() {
     let mut p = Peer::active(mss_only(1460));

@@ -96,9 +96,7 @@ fn t10_reuse_needs_a_listener() {
     assert_eq!(p.host.tcp_connections(), 1);
 }
 
-//= https://www.rfc-editor.org/rfc/rfc1337#section-3
-//= type=test
-//# (F1) Ignore RST segments in TIME-WAIT state.
+/// RFC 1337 section 3, fix (F1).
 #[test]
 fn t10_resets_are_ignored() {
     for early in [false, true] {
@@ -110,8 +108,8 @@ fn t10_resets_are_ignored() {
     }
 }
 
-/// Two ends in TIME-WAIT must not answer each other for ever: an acknowledgement where it belongs is
-/// not answered.
+/// Two ends in TIME-WAIT must not answer each other for ever: an acknowledgement where it belongs
+/// is not answered.
 #[test]
 fn no_answers_to_answers() {
     for early in [false, true] {

@@ -68,6 +68,10 @@ fn a_probe_that_is_taken() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+//= type=test
+//# If the window shrinks to zero, the TCP implementation MUST probe it in the standard way
+//# (described below) (MUST-35).
 #[test]
 fn the_window_opens_by_itself() {
     let mut p = Peer::active(mss_only(1000));
@@ -78,7 +82,8 @@ fn the_window_opens_by_itself() {
     assert_eq!(briefs(&out), [(ACK | PSH, 1, 1, 10)]);
 }
 
-/// Only a FIN is left and the window is closed: it is delivered all the same, however long it takes.
+/// Only a FIN is left and the window is closed: it is delivered all the same, however long it
+/// takes.
 #[test]
 fn a_fin_before_a_closed_window() {
     let mut p = Peer::active(mss_only(1000));
@@ -134,6 +139,9 @@ fn text_behind_a_window_that_shrank_to_nothing_does_not_time_out() {
 }
 
 /// Sender's silly window avoidance (RFC 9293 section 3.8.6.2.1) and its override timer.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.2.1
+//= type=test
+//# A TCP implementation MUST include a SWS avoidance algorithm in the sender (MUST-38).
 #[test]
 fn section_3_8_6_2_1_no_crumbs() {
     let mut p = Peer::active(mss_only(1000));
@@ -151,8 +159,8 @@ fn section_3_8_6_2_1_no_crumbs() {
 
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
 //= type=test
-//# A TCP implementation MUST allow the application to disable the Nagle algorithm on an individual
-//# connection (MUST-17).
+//# However, there MUST be a way for an application to disable the Nagle algorithm on an
+//# individual connection (MUST-17).
 #[test]
 fn section_3_7_4_nagle() {
     let mut p = Peer::active(mss_only(1000));
@@ -195,8 +203,8 @@ fn section_3_8_6_3_delayed_acknowledgements() {
     assert_eq!(p.send(&seg(ACK, seq, 1).text(&[1; 1000])), [], "one waits");
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
     //= type=test
-    //# An ACK SHOULD be generated for at least every second full-sized segment or 2*RMSS bytes of new
-    //# data (where RMSS is the MSS specified by the TCP endpoint receiving the segments to be
+    //# An ACK SHOULD be generated for at least every second full-sized segment or 2*RMSS bytes of
+    //# new data (where RMSS is the MSS specified by the TCP endpoint receiving the segments to be
     //# acknowledged, or the default value if not specified) (SHLD-19).
     let out = p.send(&seg(ACK, seq + 1000, 1).text(&[1; 1000]));
     assert_eq!(
@@ -218,6 +226,10 @@ fn section_3_8_6_3_delayed_acknowledgements() {
 //= type=test
 //# For example, if the TCP endpoint is processing a series of queued segments, it MUST process them
 //# all before sending any ACK segments (MUST-59).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# In general, the processing of received segments MUST be implemented to aggregate ACK segments
+//# whenever possible (MUST-58).
 #[test]
 fn one_acknowledgement_for_a_batch() {
     let mut p = Peer::active(mss_only(1000));
@@ -231,6 +243,13 @@ fn one_acknowledgement_for_a_batch() {
 /// The right edge of the window never moves left (by more than the scale cannot express), whatever
 /// arrives and however little is read, and moves right only by steps worth a segment (RFC 9293
 /// section 3.8.6.2.2). What nobody reads stays within the buffer.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.2.2
+//= type=test
+//# A TCP implementation MUST include a SWS avoidance algorithm in the receiver (MUST-39).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+//= type=test
+//# A TCP receiver SHOULD NOT shrink the window, i.e., move the right window edge to the left
+//# (SHLD-14).
 #[test]
 fn section_3_8_6_2_2_the_edge_moves_right_in_steps() {
     for options in [mss_only(1000), all_options()] {
@@ -357,4 +376,32 @@ fn crumbs_do_not_overrun_the_buffer() {
     let info = p.host.tcp_info(p.id()).expect("open");
     assert!(info.unread <= info.receive_buffer, "{info:?}");
     assert!(info.unread > info.receive_buffer - 1000, "{info:?}");
+}
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.4
+//= type=test
+//# A TCP receiver MUST process the RST and URG fields of all incoming segments, even when the
+//# receive window is zero (MUST-66).
+#[test]
+fn a_closed_window_still_hears_resets_urgent_pointers_and_acknowledgements() {
+    let closed = || {
+        let mut p = Peer::active(mss_only(1000));
+        p.write(b"under way");
+        let mut seq = 1;
+        while p.host.tcp_info(p.id()).expect("open").receive_window > 0 {
+            let out = p.send(&seg(ACK, seq, 1).text(&[7; 1000]));
+            seq = out.last().map_or(seq + 1000, |s| s.ack);
+        }
+        (p, seq)
+    };
+    let (mut p, seq) = closed();
+    p.send(&seg(ACK, seq, 10).text(b"no room"));
+    assert_eq!(p.host.tcp_info(p.id()).expect("open").in_flight, 0);
+    p.send(&seg(ACK, seq, 10).urgent(7));
+    assert_eq!(p.state(), TcpState::Established);
+    p.send(&seg(super::peer::RST, seq, 10));
+    assert_eq!(p.state(), TcpState::Closed);
+    let (mut p, seq) = closed();
+    p.send(&seg(FIN | ACK, seq, 10));
+    assert_eq!(p.state(), TcpState::CloseWait);
 }
