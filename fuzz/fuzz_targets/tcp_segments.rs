@@ -1,6 +1,6 @@
 //! Segments, calls and time, decoded from bytes, against a whole stack: what its peer might send
-//! and its owner might call, in any order. Claims: no panic, no endless loop, the invariants of every
-//! connection after every step, and no memory held once everything is closed.
+//! and its owner might call, in any order. Claims: no panic, no endless loop, the invariants of
+//! every connection after every step, and no memory held once everything is closed.
 #![no_main]
 
 use core::net::SocketAddrV4;
