@@ -51,7 +51,11 @@ impl HostBuilder {
             links: Vec::new(),
             routes: Vec::new(),
             captures: None,
-            policy: WaitPolicy::default(),
+            // The loop itself looks several times between two readings.
+            policy: WaitPolicy {
+                looks_per_reading: 0,
+                ..WaitPolicy::default()
+            },
             linger: Duration::from_secs(2),
             tcp: TcpConfig::default(),
             udp: UdpConfig::default(),

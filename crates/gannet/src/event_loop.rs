@@ -35,9 +35,16 @@ impl Shard {
         }
     }
 
-    /// New channels, dead peers, doorbells rung.
+    /// A turn that asks the kernel in any case.
+    pub(crate) fn turn_with_look(&mut self, now: Instant) {
+        self.look_due = now;
+        self.turn(now);
+    }
+
+    /// New channels, dead peers, doorbells rung. Rings are forgotten here, so the links must be
+    /// looked at right after.
     #[cold]
-    pub(crate) fn look_at_kernel(&mut self, now: Instant) {
+    fn look_at_kernel(&mut self, now: Instant) {
         self.look_due = now + LOOK_EVERY;
         let mut signals = std::mem::take(&mut self.signals);
         self.watch.wait(&mut signals, Some(Duration::ZERO));

@@ -119,7 +119,7 @@ impl Shared {
                 Err(error) => break Err(unreachable(to, &error)),
             }
             // The other side may be connecting to us at the same time, and wait for our answer.
-            self.lock().look_at_kernel(now);
+            self.lock().turn_with_look(now);
             let left = (connector.next_deadline() - now).min(LOOK);
             let mut fds = [
                 PollFd::new(&connector, PollFlags::IN),

@@ -276,8 +276,7 @@ impl Shared {
         attempt: &mut impl FnMut(&mut Shard, Instant) -> Poll<io::Result<T>>,
     ) -> (MutexGuard<'s, Shard>, io::Result<T>) {
         let mut spinner = Spinner::new(self.policy);
-        let mut crowded = false;
-        let mut promoted = false;
+        let (mut tired, mut crowded, mut promoted) = (false, false, false);
         loop {
             let now = clock::now();
             for look in 0..LOOKS {
@@ -299,18 +298,13 @@ impl Shared {
             if now >= deadline {
                 return (shard, Err(would_block()));
             }
-            if !promoted {
+            // Between the last look and sleep the lock is held: whoever finds the socket ready
+            // after that look finds a sleeper to wake.
+            if !tired && !promoted {
                 drop(shard);
-                let again = spinner.spin();
+                tired = !spinner.spin();
                 shard = self.lock();
-                if again {
-                    continue;
-                }
-                // While the lock was open somebody else may have taken in what this call waits for,
-                // and told nobody, since nobody slept.
-                if let Poll::Ready(done) = attempt(&mut shard, now) {
-                    return (shard, done);
-                }
+                continue;
             }
             shard.waiting.spinners -= 1;
             let alone = shard.waiting.spinners == 0 && shard.waiting.leader.is_none();
@@ -323,6 +317,7 @@ impl Shared {
             };
             shard.waiting.spinners += 1;
             spinner.news();
+            tired = false;
         }
     }
 
@@ -338,6 +333,7 @@ impl Shared {
             return (shard, true);
         }
         let now = clock::now();
+        shard.stack.flush();
         let mut until = deadline.min(shard.next_timeout());
         if shard.is_blocked() {
             until = until.min(now + NAP);
@@ -384,7 +380,10 @@ impl Shared {
         deadline: Instant,
     ) -> (MutexGuard<'s, Shard>, bool) {
         let (number, bell) = shard.waiting.enter(socket);
-        self.unpark(&mut shard);
+        shard.stack.flush();
+        if !self.mind_the_leader(&mut shard) {
+            self.unpark(&mut shard);
+        }
         while !shard.waiting.is_woken(number) {
             if deadline == Instant::FAR_FUTURE {
                 shard = bell.wait(shard).unwrap_or_else(PoisonError::into_inner);
@@ -406,10 +405,7 @@ impl Shared {
     fn call_ends(&self, shard: &mut Shard, now: Instant) {
         shard.stack.flush();
         shard.waiting.ended = now;
-        if let Some(until) = shard.waiting.leader.as_ref().map(|l| l.until) {
-            if shard.next_timeout() < until {
-                shard.waiting.kick_leader(&self.watch);
-            }
+        if self.mind_the_leader(shard) {
             return;
         }
         if shard.waiting.spinners > 0 {
@@ -419,6 +415,19 @@ impl Shared {
             return;
         }
         self.unpark(shard);
+    }
+
+    /// The leader, if there is one, must not sleep past a timer that was set after it lay down.
+    /// Says whether there is one.
+    #[inline]
+    fn mind_the_leader(&self, shard: &mut Shard) -> bool {
+        let Some(until) = shard.waiting.leader.as_ref().map(|l| l.until) else {
+            return false;
+        };
+        if shard.next_timeout() < until {
+            shard.waiting.kick_leader(&self.watch);
+        }
+        true
     }
 
     fn unpark(&self, shard: &mut Shard) {

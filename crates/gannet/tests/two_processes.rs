@@ -174,6 +174,49 @@ fn sink(host: &Host) {
     }
 }
 
+/// Some threads are quick, some think for longer than anybody spins or dozes, some only watch: each
+/// must be woken, whoever leads at the time.
+#[test]
+fn many_threads_wait_on_one_host() {
+    const ROUNDS: u64 = 300;
+    let network = network("threads");
+    let other = Other::start("echo", &network);
+    let host = host(&network);
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let host = &host;
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed ^ thread << 32);
+                let mut stream = TcpStream::connect(host, THERE).unwrap();
+                let rounds = if thread < 4 { ROUNDS * 10 } else { ROUNDS };
+                for round in 0..rounds {
+                    let sent = (thread << 32 | round).to_be_bytes();
+                    stream.write_all(&sent).unwrap();
+                    let mut back = [0; 8];
+                    stream.read_exact(&mut back).unwrap();
+                    assert_eq!(back, sent);
+                    if thread >= 4 {
+                        // Up to 4 ms: shorter and longer than every threshold there is.
+                        let most = 1 << rng.below(13);
+                        std::thread::sleep(Duration::from_micros(rng.below(most)));
+                    }
+                }
+            });
+        }
+        // Watches a socket on which nothing ever happens.
+        scope.spawn(|| {
+            let idle = TcpStream::connect(&host, THERE).unwrap();
+            let wait = Duration::from_millis(200);
+            idle.set_read_timeout(Some(wait)).unwrap();
+            let error = (&idle).read(&mut [0]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        });
+    });
+    other.end();
+}
+
 #[test]
 fn nobody_listens_refused_and_nobody_there_unreachable() {
     let network = network("refused");
