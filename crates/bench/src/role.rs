@@ -197,6 +197,10 @@ pub enum Library {
     Smoltcp,
     /// smoltcp over a device that carries 1,500-byte packets.
     SmoltcpSmallPackets,
+    /// Gannet with blocks that are written and read in place: nothing is copied.
+    GannetInPlace,
+    /// No stack at all: what a stack that copies in once and out once would reach at best.
+    TwoCopies,
 }
 
 /// What a worker says.

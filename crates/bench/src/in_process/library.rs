@@ -1,6 +1,6 @@
 //! Which library.
 
-use super::{gannet, smoltcp};
+use super::{gannet, smoltcp, two_copies};
 use crate::error::Problem;
 use crate::role::{InProcessJob, Library, Report};
 
@@ -11,6 +11,8 @@ use crate::role::{InProcessJob, Library, Report};
 pub fn run(job: &InProcessJob) -> Result<Report, Problem> {
     match job.library {
         Library::Gannet => gannet::stream(&job.load),
+        Library::GannetInPlace => gannet::stream_in_place(&job.load),
+        Library::TwoCopies => Ok(two_copies::run(&job.load)),
         Library::Smoltcp => smoltcp::stream(&job.load, 65_535),
         Library::SmoltcpSmallPackets => smoltcp::stream(&job.load, 1_500),
     }

@@ -1,12 +1,14 @@
 //! Stacks as a library: both ends of a TCP connection in one process on one core, over a device in
 //! memory.
 //!
-//! * [`gannet`]: two hosts on a channel, driven by one thread
+//! * [`gannet`]: two hosts on a channel, driven by one thread; copied in and out, or in place
 //! * [`smoltcp`]: smoltcp at its best: no checksums, large packets, large buffers, no packet
 //!   allocated anew
+//! * [`two_copies`]: no stack, only the copies
 
 pub mod gannet;
 mod library;
 pub mod smoltcp;
+pub mod two_copies;
 
 pub use library::run;

@@ -82,13 +82,17 @@ pub struct Row {
     /// Gannet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gannet: Option<Figure>,
+    /// Gannet in one process, blocks written and read in place: not compared with anybody.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub gannet_in_place: Option<Figure>,
     /// How many times better Gannet is than `kernel` (or `smoltcp`): more a second, or less time.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio: Option<Summary>,
     /// The same against `kernel_busy`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio_busy: Option<Summary>,
-    /// What the machine can do: the raw ring, or the cache-line round trip.
+    /// What the machine can do: the raw ring, the cache-line round trip, or (in one process) a copy
+    /// in and a copy out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<Figure>,
     /// Gannet's share of the limit: 1 is the limit itself.
@@ -184,7 +188,10 @@ fn row(measured: &Measured, subject: Option<Option<Direction>>) -> Row {
     let busy = find(Column::Kernel(PeerKind::KernelBusy));
     let smoltcp = find(Column::Library(Library::Smoltcp));
     let smoltcp_mtu_1500 = find(Column::Library(Library::SmoltcpSmallPackets));
-    let limit = find(Column::Limit(Limit::RawRing)).or(find(Column::Limit(Limit::CacheLine)));
+    let in_place = find(Column::Library(Library::GannetInPlace));
+    let limit = find(Column::Limit(Limit::RawRing))
+        .or(find(Column::Limit(Limit::CacheLine)))
+        .or(find(Column::Library(Library::TwoCopies)));
     let gannet = subject.and_then(|direction| find(Column::Subject(direction)));
     let better = |than: Option<Samples<'_>>| times_better(workload, gannet, than);
     let share = |of| times_better(workload, of, limit).map(|share| share.median);
@@ -202,6 +209,7 @@ fn row(measured: &Measured, subject: Option<Option<Direction>>) -> Row {
         smoltcp: smoltcp.and_then(figure),
         smoltcp_mtu_1500: smoltcp_mtu_1500.and_then(figure),
         gannet: gannet.and_then(figure),
+        gannet_in_place: in_place.and_then(figure),
         ratio: better(kernel.or(smoltcp)),
         ratio_busy: better(busy),
         limit: limit.and_then(figure),

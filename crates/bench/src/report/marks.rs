@@ -19,6 +19,12 @@ pub struct Mark {
     pub mark: f64,
     /// Whether the figure must be at least the mark, or at most.
     pub bound: Bound,
+    /// What this machine allowed in the same runs, in the same unit; where a limit is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
+    /// Which limit that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<&'static str>,
 }
 
 /// Which side of the mark is good.
@@ -32,6 +38,15 @@ pub enum Bound {
 }
 
 impl Mark {
+    /// The same mark, with the limit measured beside it.
+    fn within(self, limited_by: &'static str, limit: Option<f64>) -> Self {
+        Self {
+            limit,
+            limited_by: limit.map(|_| limited_by),
+            ..self
+        }
+    }
+
     /// Whether it is reached; what was not measured is not.
     pub fn is_reached(&self) -> bool {
         self.figure.is_some_and(|figure| match self.bound {
@@ -42,6 +57,7 @@ impl Mark {
 }
 
 const KIB: usize = 1024;
+const RING: &str = "the raw ring";
 
 /// All marks with their figures from this comparison.
 pub fn marks(document: &Document) -> Vec<Mark> {
@@ -62,17 +78,20 @@ fn streams(find: &Find<'_>) -> Vec<Mark> {
             "TCP stream 16 KiB, channel: times the kernel",
             ratio(channel(16 * KIB)),
             5.0,
-        ),
+        )
+        .within(RING, limit_ratio(channel(16 * KIB))),
         at_least(
             "TCP stream 128 KiB, channel: times the kernel",
             ratio(channel(128 * KIB)),
             2.5,
-        ),
+        )
+        .within(RING, limit_ratio(channel(128 * KIB))),
         at_least(
             "TCP stream 1 MiB, channel: times the kernel",
             ratio(channel(KIB * KIB)),
             2.0,
-        ),
+        )
+        .within(RING, limit_ratio(channel(KIB * KIB))),
         at_least(
             "TCP stream 64 KiB, channel: of the raw ring",
             share(channel(64 * KIB)),
@@ -92,7 +111,8 @@ fn streams(find: &Find<'_>) -> Vec<Mark> {
             "TCP stream, one process, one core: times smoltcp",
             ratio(library),
             3.0,
-        ),
+        )
+        .within("a copy in and a copy out, no stack", limit_ratio(library)),
     ]
 }
 
@@ -104,7 +124,8 @@ fn round_trips(find: &Find<'_>) -> Vec<Mark> {
             "TCP round trip 1 B, channel: kernel blocking / Gannet",
             ratio(row),
             60.0,
-        ),
+        )
+        .within("one cache-line round trip", limit_ratio(row)),
         at_most(
             "TCP round trip 1 B, channel: cache-line round trips",
             lines,
@@ -121,7 +142,8 @@ fn the_rest(find: &Find<'_>) -> Vec<Mark> {
             "UDP 128 B, channel: times the kernel's delivered rate",
             ratio(datagrams),
             30.0,
-        ),
+        )
+        .within(RING, limit_ratio(datagrams)),
         at_most("UDP 128 B, channel: datagrams lost", lost(datagrams), 0.0),
         at_most(
             "10,000 idle connections: MiB in one process",
@@ -168,6 +190,8 @@ fn at_least(what: &'static str, figure: Option<f64>, mark: f64) -> Mark {
         figure,
         mark,
         bound: Bound::AtLeast,
+        limit: None,
+        limited_by: None,
     }
 }
 
@@ -177,11 +201,24 @@ fn at_most(what: &'static str, figure: Option<f64>, mark: f64) -> Mark {
         figure,
         mark,
         bound: Bound::AtMost,
+        limit: None,
+        limited_by: None,
     }
 }
 
 fn ratio(row: Option<&Row>) -> Option<f64> {
     row?.ratio.map(|ratio| ratio.median)
+}
+
+/// The limit against the kernel or smoltcp, as `ratio` is.
+fn limit_ratio(row: Option<&Row>) -> Option<f64> {
+    let row = row?;
+    let limit = row.limit.as_ref()?.value.median;
+    let other = row.kernel.as_ref().or(row.smoltcp.as_ref())?.value.median;
+    Some(match row.workload.is_cost() {
+        true => other / limit,
+        false => limit / other,
+    })
 }
 
 fn share(row: Option<&Row>) -> Option<f64> {
@@ -209,7 +246,7 @@ pub fn render(marks: &[Mark]) -> String {
         .map(|mark| mark.what.chars().count())
         .max()
         .unwrap_or(0);
-    let _ = writeln!(out, "{:width$}  {:>12}  {:>10}", "mark", "measured", "mark");
+    let _ = writeln!(out, "{:width$}  {:>12}  {:>7}", "what", "measured", "mark");
     for mark in marks {
         let figure = mark
             .figure
@@ -225,9 +262,13 @@ pub fn render(marks: &[Mark]) -> String {
             "missed"
         };
         let bound = format!("{sign} {}", mark.mark);
+        let beside = match (mark.limit, mark.limited_by) {
+            (Some(limit), Some(by)) => format!("; {by}: {limit:.1}"),
+            _ => String::new(),
+        };
         let _ = writeln!(
             out,
-            "{:width$}  {figure:>12}  {bound:>10}  {reached}",
+            "{:width$}  {figure:>12}  {bound:>7}  {reached}{beside}",
             mark.what
         );
     }
@@ -246,6 +287,8 @@ mod tests {
                 figure,
                 mark: 2.0,
                 bound,
+                limit: None,
+                limited_by: None,
             }
             .is_reached()
         };

@@ -1,4 +1,5 @@
-//! The comparison for people: one aligned table a conversation and link, and where Gannet loses.
+//! The comparison for people: one aligned table a conversation and link, a line for each contender
+//! (side by side they are twice as wide as a terminal), and where Gannet loses.
 
 use std::fmt::Write as _;
 
@@ -69,116 +70,145 @@ fn title(row: &Row) -> String {
     format!("{what} · {link}")
 }
 
-/// One table: the columns that have a figure in some row.
+/// One contender of one row.
+struct Line<'a> {
+    row: &'a Row,
+    who: &'static str,
+    figure: &'a Figure,
+    /// How Gannet compares with it.
+    compared: Option<String>,
+    first: bool,
+}
+
+/// One table: a line for each contender, the columns that have a figure in some line.
 fn table(out: &mut String, rows: &[Row]) {
     let Some(first) = rows.first() else { return };
+    let lines: Vec<Line<'_>> = rows.iter().flat_map(lines).collect();
     let cpu = match first.workload {
-        Workload::TcpStream => "s/GB",
-        Workload::TcpIdle => "s/s",
-        _ => "µs/op",
+        Workload::TcpStream => "CPU s/GB",
+        Workload::TcpIdle => "CPU s/s",
+        _ => "CPU µs/op",
     };
-    let mut columns: Vec<(String, Vec<String>)> = Vec::new();
-    let mut add = |name: &str, cell: &dyn Fn(&Row) -> Option<String>| {
-        let cells: Vec<_> = rows.iter().map(cell).collect();
+    let mut columns: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut add = |name, cell: &dyn Fn(&Line<'_>) -> Option<String>| {
+        let cells: Vec<_> = lines.iter().map(cell).collect();
         if cells.iter().any(Option::is_some) {
-            let cells = cells
-                .into_iter()
-                .map(|cell| cell.unwrap_or_else(|| "-".into()));
-            columns.push((name.to_owned(), cells.collect()));
+            columns.push((
+                name,
+                cells.into_iter().map(Option::unwrap_or_default).collect(),
+            ));
         }
     };
     match first.workload {
-        Workload::TcpIdle => add("connections", &|row| Some(row.size_bytes.to_string())),
-        _ => add("bytes", &|row| Some(size(row.size_bytes))),
+        Workload::TcpIdle => add("number", &|l| l.first.then(|| l.row.size_bytes.to_string())),
+        _ => add("bytes", &|l| l.first.then(|| size(l.row.size_bytes))),
     }
-    add("direction", &|row| {
-        row.direction
-            .map(|direction| self::direction(direction).to_owned())
+    add("direction", &|l| {
+        let direction = l.row.direction.filter(|_| l.first);
+        direction.map(|direction| self::direction(direction).to_owned())
     });
-    figure_columns(&mut add, "kernel", cpu, &|row| row.kernel.as_ref());
-    figure_columns(&mut add, "busy kernel", cpu, &|row| {
-        row.kernel_busy.as_ref()
+    add("who", &|l| Some(l.who.to_owned()));
+    let scale = scale(first.workload);
+    add("median", &|l| Some(number(l.figure.value.median * scale)));
+    add("min", &|l| Some(number(l.figure.value.min * scale)));
+    add("max", &|l| Some(number(l.figure.value.max * scale)));
+    add("p99", &|l| l.figure.p99.map(|time| number(time * 1e6)));
+    add("p99.9", &|l| l.figure.p999.map(|time| number(time * 1e6)));
+    add("lost", &|l| {
+        Some(percent(
+            l.figure.lost? as f64 / l.figure.sent?.max(1) as f64,
+        ))
     });
-    figure_columns(&mut add, "smoltcp", cpu, &|row| row.smoltcp.as_ref());
-    add("smoltcp, MTU 1500", &|row| {
-        row.smoltcp_mtu_1500.as_ref().map(|f| value(row, f))
+    add("MiB", &|l| {
+        let bytes = l.figure.memory_bytes?;
+        Some(number(bytes as f64 / f64::from(1 << 20)))
     });
-    figure_columns(&mut add, "gannet", cpu, &|row| row.gannet.as_ref());
-    add("times better", &|row| row.ratio.as_ref().map(ratio));
-    add("than busy", &|row| row.ratio_busy.as_ref().map(ratio));
-    add("limit", &|row| {
-        row.limit.as_ref().map(|figure| value(row, figure))
+    add(cpu, &|l| {
+        let unit = match l.row.workload {
+            Workload::TcpStream | Workload::TcpIdle => 1.0,
+            _ => 1e6,
+        };
+        Some(number(l.figure.cpu_seconds * unit))
     });
-    add("gannet's share", &|row| row.limit_share.map(percent));
-    add("kernel's share", &|row| row.kernel_limit_share.map(percent));
+    add("Gannet is", &|l| l.compared.clone());
     let _ = writeln!(out, "\n{}", title(first));
     align(out, &columns);
 }
 
-type Cell<'a> = &'a dyn Fn(&Row) -> Option<String>;
-
-fn figure_columns(
-    add: &mut impl FnMut(&str, Cell<'_>),
-    name: &str,
-    cpu: &str,
-    of: &dyn Fn(&Row) -> Option<&Figure>,
-) {
-    add(name, &|row| of(row).map(|figure| value(row, figure)));
-    add("p99", &|row| of(row)?.p99.map(|time| number(time * 1e6)));
-    add("p99.9", &|row| of(row)?.p999.map(|time| number(time * 1e6)));
-    add("lost", &|row| {
-        let figure = of(row)?;
-        Some(percent(figure.lost? as f64 / figure.sent?.max(1) as f64))
+/// The contenders of a row, Gannet last.
+fn lines(row: &Row) -> Vec<Line<'_>> {
+    let times = |ratio: &Option<Summary>| ratio.as_ref().map(ratio_text);
+    let share = |share: Option<f64>| share.map(|share| format!("{} of it", percent(share)));
+    let limit = match (row.link, row.workload.is_round_trip()) {
+        (Link::InProcess, _) => "two copies",
+        (_, true) => "cache line",
+        (_, false) => "raw ring",
+    };
+    let kernel = match row.kernel.as_ref().and_then(|figure| figure.way.as_deref()) {
+        Some("batch") => "kernel, batches",
+        _ => "kernel",
+    };
+    let all = [
+        (kernel, &row.kernel, times(&row.ratio)),
+        ("busy kernel", &row.kernel_busy, times(&row.ratio_busy)),
+        ("smoltcp", &row.smoltcp, times(&row.ratio)),
+        ("smoltcp, MTU 1500", &row.smoltcp_mtu_1500, None),
+        (limit, &row.limit, share(row.limit_share)),
+        ("Gannet, in place", &row.gannet_in_place, None),
+        ("Gannet", &row.gannet, None),
+    ];
+    let present = all.into_iter().filter_map(|(who, figure, compared)| {
+        let figure = figure.as_ref()?;
+        Some((who, figure, compared))
     });
-    add("MiB", &|row| {
-        Some(number(of(row)?.memory_bytes? as f64 / f64::from(1 << 20)))
-    });
-    add(&format!("CPU {cpu}"), &|row| {
-        let scale = match row.workload {
-            Workload::TcpStream | Workload::TcpIdle => 1.0,
-            _ => 1e6,
-        };
-        of(row).map(|figure| number(figure.cpu_seconds * scale))
-    });
+    present
+        .enumerate()
+        .map(|(index, (who, figure, compared))| Line {
+            row,
+            who,
+            figure,
+            compared,
+            first: index == 0,
+        })
+        .collect()
 }
 
-fn align(out: &mut String, columns: &[(String, Vec<String>)]) {
+fn align(out: &mut String, columns: &[(&str, Vec<String>)]) {
     let wide = |text: &str| text.chars().count();
-    let width = |(name, cells): &(String, Vec<String>)| {
+    let width = |(name, cells): &(&str, Vec<String>)| {
         cells
             .iter()
             .map(|cell| wide(cell))
             .fold(wide(name), usize::max)
     };
     let widths: Vec<usize> = columns.iter().map(width).collect();
-    let mut line = |cells: &mut dyn Iterator<Item = &String>| {
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
         let padded = cells
             .zip(&widths)
             .map(|(cell, &width)| format!("{cell:>width$}"));
         let _ = writeln!(out, "  {}", padded.collect::<Vec<_>>().join("  "));
     };
-    line(&mut columns.iter().map(|(name, _)| name));
+    line(&mut columns.iter().map(|(name, _)| *name));
     let rows = columns.first().map_or(0, |(_, cells)| cells.len());
     for index in 0..rows {
-        line(&mut columns.iter().filter_map(|(_, cells)| cells.get(index)));
+        let cells = columns.iter().filter_map(|(_, cells)| cells.get(index));
+        line(&mut cells.map(String::as_str));
     }
 }
 
-fn value(row: &Row, figure: &Figure) -> String {
-    let Summary { median, min, max } = figure.value;
-    let scale = match row.workload {
+/// From the figure's unit to the table's.
+fn scale(workload: Workload) -> f64 {
+    match workload {
         Workload::TcpStream => 1e-9,
         Workload::UdpStream => 1e-3,
         Workload::TcpIdle => 1.0,
         Workload::TcpRoundTrip | Workload::UdpRoundTrip => 1e6,
-    };
-    let [median, min, max] = [median, min, max].map(|value| number(value * scale));
-    format!("{median} [{min} .. {max}]")
+    }
 }
 
-fn ratio(ratio: &Summary) -> String {
+fn ratio_text(ratio: &Summary) -> String {
     let [median, min, max] = [ratio.median, ratio.min, ratio.max].map(number);
-    format!("{median} [{min} .. {max}]")
+    format!("{median} times as good [{min} .. {max}]")
 }
 
 /// Three digits that matter.
@@ -187,7 +217,9 @@ fn number(value: f64) -> String {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
-        _ => 3,
+        size if size >= 0.1 || size == 0.0 => 3,
+        size if size >= 0.001 => 5,
+        _ => 7,
     };
     format!("{value:.digits$}")
 }
@@ -215,8 +247,8 @@ fn direction(direction: Direction) -> &'static str {
 fn notes(out: &mut String, document: &Document) {
     let _ = writeln!(
         out,
-        "\nCPU: both sides, polling included. Limit: a raw ring that copies in and out, or one\n\
-         cache line there and back, between the same two cores. Ratios are taken in pairs."
+        "\nCPU: both sides, polling included. Limits: a raw ring that copies in and out, or one cache\n\
+         line there and back, between the same two cores. Ratios are taken in pairs."
     );
     for skipped in &document.skipped {
         let _ = writeln!(
@@ -307,6 +339,8 @@ mod tests {
             (12.34, "12.3"),
             (1.234, "1.23"),
             (0.1234, "0.123"),
+            (0.01234, "0.01234"),
+            (0.000_092, "0.0000920"),
         ];
         for (value, text) in numbers {
             assert_eq!(number(value), text);
@@ -324,8 +358,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let column =
-            |name: &str, cells: [&str; 2]| (name.to_owned(), cells.map(str::to_owned).into());
+        let column = |name: &'static str, cells: [&str; 2]| (name, cells.map(str::to_owned).into());
         let mut out = String::new();
         align(
             &mut out,

@@ -82,10 +82,10 @@ impl Column {
             Self::Kernel(PeerKind::KernelBusy) => Contender::KernelBusy,
             Self::Kernel(PeerKind::KernelBatch) => Contender::KernelBatch,
             Self::Library(Library::Smoltcp | Library::SmoltcpSmallPackets) => Contender::Smoltcp,
-            Self::Limit(_) => Contender::Limit,
-            Self::Subject(_) | Self::Kernel(PeerKind::Gannet) | Self::Library(Library::Gannet) => {
-                Contender::Gannet
-            }
+            Self::Limit(_) | Self::Library(Library::TwoCopies) => Contender::Limit,
+            Self::Subject(_)
+            | Self::Kernel(PeerKind::Gannet)
+            | Self::Library(Library::Gannet | Library::GannetInPlace) => Contender::Gannet,
         }
     }
 }
@@ -172,7 +172,14 @@ fn subjects(link: Link) -> Vec<(Column, Way)> {
             over_veth(Direction::FromKernel, kernel, gannet),
             over_veth(Direction::GannetToGannet, gannet, gannet),
         ],
-        Link::InProcess => vec![(Column::Subject(None), Way::Library(Library::Gannet))],
+        Link::InProcess => {
+            let beside = |library| (Column::Library(library), Way::Library(library));
+            vec![
+                (Column::Subject(None), Way::Library(Library::Gannet)),
+                beside(Library::GannetInPlace),
+                beside(Library::TwoCopies),
+            ]
+        }
     }
 }
 
@@ -192,7 +199,7 @@ const TCP_SIZES: [usize; 7] = [64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 
 /// The sizes of a workload over a link.
 pub fn sizes(link: Link, workload: Workload, quick: bool) -> Vec<usize> {
     match (link, workload, quick) {
-        (Link::InProcess, Workload::TcpStream, true) => vec![64 * KIB],
+        (Link::InProcess, Workload::TcpStream, true) => vec![16 * KIB, 64 * KIB],
         (Link::InProcess, Workload::TcpStream, false) => TCP_SIZES.into(),
         (Link::InProcess, _, _) => Vec::new(),
         // Numbers of connections: two idle processes, and many in one.
