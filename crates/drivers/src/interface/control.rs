@@ -16,6 +16,21 @@ pub struct Interface {
     name: String,
 }
 
+/// Work that an interface may do for its users (`ethtool -K`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// `rx`: checks checksums.
+    ReceiveChecksum,
+    /// `tx`: completes checksums.
+    SendChecksum,
+    /// `tso`: cuts TCP super-segments.
+    TcpSegmentation,
+    /// `gso`: the kernel cuts them, as late as possible.
+    LateSegmentation,
+    /// `gro`: the kernel joins segments that came in.
+    ReceiveMerging,
+}
+
 impl Interface {
     /// The interface `name`.
     ///
@@ -111,6 +126,24 @@ impl Interface {
         let mask = u32::MAX.checked_shl(unused).unwrap_or(0);
         sys::set_address(self.socket.as_fd(), &self.name, address).map_err(failed)?;
         sys::set_netmask(self.socket.as_fd(), &self.name, Ipv4Addr::from(mask)).map_err(failed)
+    }
+
+    /// Lets the interface do this work, or leaves it to whoever sends and receives.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_ADMIN; `EOPNOTSUPP` for what this kind of interface cannot change.
+    pub fn set_offload(&self, offload: Offload, on: bool) -> io::Result<()> {
+        // `<linux/ethtool.h>`: ETHTOOL_SRXCSUM, STXCSUM, STSO, SGSO, SGRO.
+        let command = match offload {
+            Offload::ReceiveChecksum => 0x15,
+            Offload::SendChecksum => 0x17,
+            Offload::TcpSegmentation => 0x1f,
+            Offload::LateSegmentation => 0x24,
+            Offload::ReceiveMerging => 0x2c,
+        };
+        sys::ethtool(self.socket.as_fd(), &self.name, command, u32::from(on))
+            .map(drop)
+            .map_err(|e| self.failed(&format!("switch {offload:?} of"), e))
     }
 
     fn flags(&self) -> io::Result<sys::Flags> {

@@ -8,5 +8,5 @@ mod control;
 mod error;
 pub(crate) mod sys;
 
-pub use control::Interface;
+pub use control::{Interface, Offload};
 pub use error::explain;

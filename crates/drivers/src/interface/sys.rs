@@ -12,7 +12,7 @@ pub(crate) type Flags = i32;
 /// An empty request about the interface `name`.
 fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: `ifreq` is plain data (arrays of characters, integers, socket addresses, and a
-    // pointer that no request here uses); all zeros is a valid value of every union member.
+    // pointer that only `ethtool` uses); all zeros is a valid value of every union member.
     let mut request: libc::ifreq = unsafe { zeroed() };
     let bytes = name.as_bytes();
     let room = request.ifr_name.len() - 1; // the last byte stays 0
@@ -107,6 +107,24 @@ pub(crate) fn set_netmask(fd: BorrowedFd<'_>, name: &str, mask: Ipv4Addr) -> io:
     let mut request = request(name)?;
     request.ifr_ifru.ifru_netmask = socket_address(mask);
     call(fd, libc::SIOCSIFNETMASK, &mut request)
+}
+
+/// `struct ethtool_value` of `<linux/ethtool.h>`: a command and its one argument.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    value: u32,
+}
+
+/// Carries out the ethtool command `command` on the interface `name`; the value afterwards.
+pub(crate) fn ethtool(fd: BorrowedFd<'_>, name: &str, command: u32, value: u32) -> io::Result<u32> {
+    let mut argument = EthtoolValue { command, value };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut argument).cast();
+    // The commands of `control.rs` read and write one `ethtool_value`, which `argument` is; it
+    // outlives the call.
+    call(fd, libc::SIOCETHTOOL, &mut request)?;
+    Ok(argument.value)
 }
 
 /// `struct sockaddr_in` in the shape of `struct sockaddr`: port (2 bytes), address, zeros.

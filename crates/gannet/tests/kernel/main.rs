@@ -1,0 +1,28 @@
+//! Gannet against the kernel's own TCP, UDP, ARP and ICMP, in network namespaces of the test's own.
+//! Needs root; without it every test says so and passes.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `lan.rs`, `stream.rs` | namespaces, links, hosts; streams that are hashed on both sides |
+//! | `transfer.rs` | a gibibyte each way at every MTU over both drivers |
+//! | `many.rs` | a thousand connections at once, in both roles |
+//! | `endings.rs` | half-close, reset, refusal, unread data, urgent data, keep-alive |
+//! | `datagrams.rs` | UDP of every size, ICMP both ways |
+//! | `neighbours.rs` | ARP, and links that go down, come back, and go for good |
+//! | `settings.rs` | a kernel without offloads, without options, with tiny buffers |
+//! | `path.rs` | a router with a smaller MTU |
+//! | `faults.rs` | a bridge that loses, repeats and reorders |
+//! | `capture.rs` | what a capture holds |
+#![forbid(unsafe_code)]
+
+mod capture;
+mod datagrams;
+mod endings;
+mod faults;
+mod lan;
+mod many;
+mod neighbours;
+mod path;
+mod settings;
+mod stream;
+mod transfer;
