@@ -461,6 +461,10 @@ impl Connection {
                     }
                     continue;
                 }
+                // An error after some bytes is the next call's: it must not be taken here.
+                if done > 0 && shard.stack.tcp_status(id).is_some_and(|s| s.error.is_some()) {
+                    return Ok(());
+                }
                 let piece = rest.get(..PIECE).unwrap_or(rest);
                 let taken = shard.stack.tcp_send(now, id, piece)?;
                 done += taken;
@@ -471,7 +475,7 @@ impl Connection {
             }
         });
         match wrote {
-            // An error after some bytes is the next call's.
+            // Patience ended, or the connection was closed meanwhile.
             Err(_) if done > 0 => Ok(done),
             Err(error) => Err(error),
             Ok(()) => Ok(done),

@@ -70,6 +70,12 @@ impl Tcp {
         self.table.len()
     }
 
+    /// Whether [`Tcp::take_ready`] has anything to say.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Sockets whose readiness may have changed since the last call, each once.
     pub fn take_ready(&mut self) -> Option<TcpReady> {
         let ready = self.ready.pop_front()?;

@@ -218,6 +218,12 @@ impl Udp {
         self.socket_mut(id)?.error.take()
     }
 
+    /// Whether [`Udp::take_ready`] has anything to say.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Sockets whose readiness may have changed since the last call, each once.
     pub fn take_ready(&mut self) -> Option<UdpId> {
         while let Some(id) = self.ready.pop_front() {
