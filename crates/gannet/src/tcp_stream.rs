@@ -462,7 +462,12 @@ impl Connection {
                     continue;
                 }
                 // An error after some bytes is the next call's: it must not be taken here.
-                if done > 0 && shard.stack.tcp_status(id).is_some_and(|s| s.error.is_some()) {
+                if done > 0
+                    && shard
+                        .stack
+                        .tcp_status(id)
+                        .is_some_and(|s| s.error.is_some())
+                {
                     return Ok(());
                 }
                 let piece = rest.get(..PIECE).unwrap_or(rest);

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 /// Runs `test` over both kinds of links, as root.
 fn on_every_link(test: impl Fn(&Lan)) {
     if !not_root() {
-        Join::ALL.map(|join| test(&Lan::new(join, 1500)));
+        for join in Join::ALL {
+            test(&Lan::new(join, 1500));
+        }
     }
 }
 
@@ -197,13 +199,14 @@ fn keep_alive_probes_are_answered() {
         sockopt::set_tcp_keepidle(&theirs, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepintvl(&theirs, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepcnt(&theirs, 1).unwrap();
-        ours.set_keepalive(Some(Duration::from_millis(100))).unwrap();
+        ours.set_keepalive(Some(Duration::from_millis(600)))
+            .unwrap();
         let before = ours.info().unwrap();
+        // The kernel answers two probes a second at most (tcp_invalid_ratelimit).
         wait("probes in both directions", || {
             let now = ours.info().unwrap();
-            now.segments_received >= before.segments_received + 15
+            now.segments_received >= before.segments_received + 4
         });
-        std::thread::sleep(Duration::from_millis(1500));
         theirs.write_all(b"still here").unwrap();
         let mut text = [0; 10];
         ours.read_exact(&mut text).unwrap();
@@ -228,7 +231,8 @@ fn keep_alive_finds_a_dead_kernel() {
         })
     });
     let (mut ours, _theirs) = lan.pair();
-    ours.set_keepalive(Some(Duration::from_millis(100))).unwrap();
+    ours.set_keepalive(Some(Duration::from_millis(100)))
+        .unwrap();
     lan.kernel.ip(&format!("addr del {KERNEL}/24 dev far"));
     let start = Instant::now();
     let error = ours.read(&mut [0]).unwrap_err();

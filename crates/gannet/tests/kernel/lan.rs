@@ -7,7 +7,7 @@ use std::fs::File;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The kernel's address on the link.
@@ -118,6 +118,15 @@ pub(crate) fn wait(what: &str, mut f: impl FnMut() -> bool) {
     }
 }
 
+/// Sets a flag when it goes, so that a thread that waits for the flag ends when the test fails, too.
+pub(crate) struct Over<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// How Gannet is joined to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
@@ -190,9 +199,7 @@ impl Lan {
 
     /// A listener of the kernel's, and its address.
     pub(crate) fn kernel_listener(&self) -> (TcpListener, String) {
-        let listener = self
-            .kernel
-            .run(|| TcpListener::bind((KERNEL, 0)).unwrap());
+        let listener = self.kernel.run(|| TcpListener::bind((KERNEL, 0)).unwrap());
         let address = listener.local_addr().unwrap().to_string();
         (listener, address)
     }
@@ -215,7 +222,9 @@ impl Lan {
         let (theirs, from) = listener.accept().unwrap();
         assert_eq!(from, ours.local_addr().unwrap());
         theirs.set_read_timeout(Some(PATIENCE)).unwrap();
+        theirs.set_write_timeout(Some(PATIENCE)).unwrap();
         ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        ours.set_write_timeout(Some(PATIENCE)).unwrap();
         (ours, theirs)
     }
 

@@ -9,7 +9,11 @@ const PERIOD: usize = 1_048_583;
 const PIECE_MAX: usize = 256 << 10;
 
 /// How much a long transfer carries: a gibibyte, or 64 MiB in code that is not optimised.
-pub(crate) const LONG: u64 = if cfg!(debug_assertions) { 64 << 20 } else { 1 << 30 };
+pub(crate) const LONG: u64 = if cfg!(debug_assertions) {
+    64 << 20
+} else {
+    1 << 30
+};
 
 /// Digest and length of what went by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +60,9 @@ impl Hasher {
         for chunk in bytes.chunks_exact(32) {
             for (lane, word) in self.lanes.iter_mut().zip(chunk.chunks_exact(8)) {
                 let word = u64::from_le_bytes(word.try_into().unwrap());
-                *lane = (*lane ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+                *lane = (*lane ^ word)
+                    .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                    .rotate_left(29);
             }
         }
     }
@@ -67,7 +73,9 @@ impl Hasher {
         last.resize(32, 0);
         self.words(&last);
         let sum = self.lanes.iter().fold(len, |sum, lane| {
-            (sum ^ lane).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31)
+            (sum ^ lane)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(31)
         });
         Digest { len, sum }
     }

@@ -56,7 +56,11 @@ fn each_way(join: Join, mtu: u32) {
     from_kernel((&mut ours, &mut theirs), LONG, u64::from(mtu) + 1);
     report("from the kernel", join, mtu, LONG, start);
     assert_eq!(ours.read(&mut [0; 9]).unwrap(), 0, "the end stays the end");
-    assert_eq!(theirs.read(&mut [0; 9]).unwrap(), 0, "the end stays the end");
+    assert_eq!(
+        theirs.read(&mut [0; 9]).unwrap(),
+        0,
+        "the end stays the end"
+    );
     println!("{:?}", ours.info().ok());
     println!("{:?}", lan.host.counts());
 }

@@ -7,6 +7,7 @@ use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint};
 
 use super::mtu::PathMtus;
+use super::path::Path;
 use super::route::{self, Route, Routes};
 use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
@@ -143,6 +144,13 @@ impl<D: Driver> Ip<D> {
             self.epoch = self.epoch.wrapping_add(1);
         }
         reduced
+    }
+
+    /// Nothing that was sent along `path` is acknowledged: its neighbour may have moved.
+    pub fn suspect(&mut self, now: Instant, path: &Path) {
+        if let Some(ask) = self.neighbours.suspect(now, path.link, path.next_hop) {
+            self.ask(ask);
+        }
     }
 
     /// Expired timers: neighbours asked again or given up, narrow paths forgotten.

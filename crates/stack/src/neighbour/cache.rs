@@ -1,10 +1,10 @@
 //! The bounded table of neighbours.
 //!
 //! ```text
-//!            lookup                 answer              lookup after 30 s
-//!  (none) -----------> Incomplete ----------> Reachable -----------------> Probe (still used,
-//!                          | asked 3 times,       ^                          | asked directly)
-//!                          v silence              | answer                   |
+//!            lookup                 answer              lookup after 30 s,
+//!  (none) -----------> Incomplete ----------> Reachable -----------------> Probe (still used; asked
+//!                          | asked 3 times,       ^       nothing arrives    | directly, then all
+//!                          v silence              | answer                   | are asked)
 //!                        Failed                   +--------------------------+--> Failed
 //! ```
 //! Only our own lookups may push another entry out, and only one that nobody used for a while: a
@@ -185,6 +185,23 @@ impl Neighbours {
         (Answer::Pending, Some(ask(None)))
     }
 
+    /// Nothing seems to arrive at `address` (RFC 1122 section 2.3.2.1, way 4: advice from a higher
+    /// layer): it is asked whether it is still where it was. Returns the question, unless one is
+    /// under way.
+    pub fn suspect(&mut self, now: Instant, link: LinkId, address: Ipv4Addr) -> Option<Ask> {
+        let entry = self.table.get_mut(&(link, address))?;
+        let State::Reachable { mac, .. } = entry.state else {
+            return None;
+        };
+        entry.state = probe(mac, now);
+        self.deadline = self.deadline.min(now + ASK_INTERVAL);
+        Some(Ask {
+            link,
+            target: address,
+            to: Some(mac),
+        })
+    }
+
     /// Pushes out an entry that nobody used for a while.
     fn make_room(&mut self, now: Instant) -> bool {
         let idle = |n: &Neighbour| match n.state {
@@ -261,9 +278,9 @@ impl Neighbours {
         }
         let mut deadline = Instant::FAR_FUTURE;
         for ((link, address), entry) in &mut self.table {
-            let (tries, next, to) = match &mut entry.state {
-                State::Incomplete { tries, next } => (tries, next, None),
-                State::Probe { mac, tries, next } => (tries, next, Some(*mac)),
+            let (tries, next, known) = match &mut entry.state {
+                State::Incomplete { tries, next } => (tries, next, false),
+                State::Probe { tries, next, .. } => (tries, next, true),
                 State::Reachable { .. } | State::Failed { .. } => continue,
             };
             if now < *next {
@@ -272,7 +289,7 @@ impl Neighbours {
                 let until = now + FAILED;
                 entry.state = State::Failed { until };
                 failed.push((*link, *address));
-                if to.is_some() {
+                if known {
                     self.epoch = self.epoch.wrapping_add(1);
                 }
                 self.changed = true;
@@ -280,10 +297,11 @@ impl Neighbours {
                 *tries += 1;
                 *next = now + ASK_INTERVAL;
                 deadline = deadline.min(*next);
+                // Not at its old station: perhaps at another.
                 asks.push(Ask {
                     link: *link,
                     target: *address,
-                    to,
+                    to: None,
                 });
             }
         }

@@ -7,10 +7,11 @@ use gannet_link::Slot;
 
 use crate::link::LinkId;
 
-/// Most packets that wait for one neighbour.
-const PER_NEIGHBOUR: usize = 4;
+/// Most packets that wait for one neighbour: a batch of datagrams, so that the first is not lost for
+/// want of an address. (Linux: 208 KiB of them.)
+const PER_NEIGHBOUR: usize = 64;
 /// Most packets that wait in all.
-const IN_ALL: usize = 64;
+const IN_ALL: usize = 256;
 
 /// A packet complete but for its link header, for which 14 bytes are left.
 pub struct HeldFrame {

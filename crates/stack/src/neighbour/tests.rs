@@ -8,7 +8,7 @@ use gannet_base::Instant;
 use gannet_wire::arp::{Operation, PACKET_LEN, Packet};
 use gannet_wire::{EtherType, MacAddr};
 
-use super::{Answer, Claim, Neighbours};
+use super::{Answer, Ask, Claim, Neighbours};
 use crate::counters::DropReason::{self, *};
 use crate::hash::HashKey;
 use crate::link::LinkId;
@@ -122,7 +122,7 @@ fn the_latest_packets_wait_for_the_answer() {
     let mut pair = Pair::wire(1, &WireConfig::default());
     let from = pair.a.udp_bind(SocketAddrV4::new(A, 5)).expect("free");
     let to = pair.b.udp_bind(SocketAddrV4::new(B, 6)).expect("free");
-    for number in 0..10u8 {
+    for number in 0..70u8 {
         let remote = Some(SocketAddrV4::new(B, 6));
         let sent = pair.a.udp_send_to(pair.now, from, &[number; 300], remote);
         assert_eq!(sent, Ok(300));
@@ -134,12 +134,47 @@ fn the_latest_packets_wait_for_the_answer() {
         assert!(buffer.iter().all(|&b| b == buffer[0]));
         got.push(buffer[0]);
     }
-    assert_eq!(got, [6, 7, 8, 9]);
+    assert_eq!(got, (6..70).collect::<Vec<u8>>());
     assert_eq!(pair.a.drops().get(NeighbourQueueFull), 6);
     let link = pair.link_a;
     pair.settle();
     let pool = &pair.a.link(link).expect("there").pool;
     assert_eq!(pool.free_blocks(), pool.blocks(), "nothing is kept");
+}
+
+/// A neighbour whose station changed is found again when nothing arrives there: first it is asked
+/// where it was, a second later everybody is.
+#[test]
+fn a_neighbour_under_suspicion_is_asked_and_then_looked_for() {
+    let (now, second) = (Instant::ZERO, Duration::from_secs(1));
+    let link = pair().link_a;
+    let (old, new) = (MAC_B, MAC_X);
+    let mut table = Neighbours::new(HashKey::new([7; 16]));
+    assert_eq!(table.suspect(now, link, B), None, "nobody known");
+    table.lookup(now, link, B);
+    assert!(table.claimed(now, link, (B, old), Claim::Reply));
+    let asked = |to| Ask {
+        link,
+        target: B,
+        to,
+    };
+    assert_eq!(table.suspect(now, link, B), Some(asked(Some(old))));
+    assert_eq!(table.suspect(now, link, B), None, "it is being asked");
+    assert_eq!(
+        table.lookup(now, link, B),
+        (Answer::Ready(old), None),
+        "still used"
+    );
+    let (mut asks, mut failed) = (Vec::new(), Vec::new());
+    table.poll(now + second, &mut asks, &mut failed);
+    assert_eq!((asks, failed.len()), (vec![asked(None)], 0));
+    let epoch = table.epoch();
+    assert!(table.claimed(now + second, link, (B, new), Claim::Reply));
+    assert_ne!(table.epoch(), epoch, "cached headers are wrong now");
+    assert_eq!(
+        table.lookup(now + second, link, B),
+        (Answer::Ready(new), None)
+    );
 }
 
 #[test]

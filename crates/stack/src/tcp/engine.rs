@@ -70,10 +70,10 @@ impl Tcp {
         self.table.len()
     }
 
-    /// Whether [`Tcp::take_ready`] has anything to say.
+    /// How often [`Tcp::take_ready`] has something to say, at most.
     #[inline]
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+    pub(crate) fn ready_len(&self) -> usize {
+        self.ready.len()
     }
 
     /// Sockets whose readiness may have changed since the last call, each once.

@@ -43,7 +43,8 @@ fn handshake_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         return conn.fail(cx.ip, Some(why));
     }
     if opening.sent > 1 {
-        conn.path.header = None; // perhaps the neighbour has moved
+        conn.path.header = None;
+        cx.ip.suspect(cx.now, &conn.path);
     }
     send_syn(conn, cx);
 }
@@ -73,8 +74,9 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         return conn.fail(cx.ip, Some(TcpError::TimedOut));
     }
     if retransmission {
-        // the link header may be stale: the neighbour is asked again
+        // perhaps the neighbour has moved: it is asked, and the link header looked up again
         conn.path.header = None;
+        cx.ip.suspect(cx.now, &conn.path);
         open.template = None;
     }
     open.refresh();

@@ -218,10 +218,10 @@ impl Udp {
         self.socket_mut(id)?.error.take()
     }
 
-    /// Whether [`Udp::take_ready`] has anything to say.
+    /// How often [`Udp::take_ready`] has something to say, at most.
     #[inline]
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
+    pub(crate) fn ready_len(&self) -> usize {
+        self.ready.len()
     }
 
     /// Sockets whose readiness may have changed since the last call, each once.
