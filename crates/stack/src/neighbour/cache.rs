@@ -107,7 +107,7 @@ pub struct Neighbours {
     deadline: Instant,
     /// Changes whenever a station known before may be wrong now.
     epoch: u32,
-    /// Somebody answered or gave up since [`Neighbours::take_changed`].
+    /// Somebody answered, was given up or may be asked again since [`Neighbours::take_changed`].
     changed: bool,
 }
 
@@ -137,7 +137,7 @@ impl Neighbours {
         self.epoch
     }
 
-    /// Whether anybody answered or gave up since the last call.
+    /// Whether anybody answered, was given up or may be asked again since the last call.
     pub fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
     }
@@ -281,13 +281,22 @@ impl Neighbours {
             let (tries, next, known) = match &mut entry.state {
                 State::Incomplete { tries, next } => (tries, next, false),
                 State::Probe { tries, next, .. } => (tries, next, true),
-                State::Reachable { .. } | State::Failed { .. } => continue,
+                State::Failed { until } => {
+                    // Whoever waits for it may ask again then.
+                    self.changed |= now >= *until;
+                    if now < *until {
+                        deadline = deadline.min(*until);
+                    }
+                    continue;
+                }
+                State::Reachable { .. } => continue,
             };
             if now < *next {
                 deadline = deadline.min(*next);
             } else if *tries >= ASK_TRIES {
                 let until = now + FAILED;
                 entry.state = State::Failed { until };
+                deadline = deadline.min(until);
                 failed.push((*link, *address));
                 if known {
                     self.epoch = self.epoch.wrapping_add(1);
@@ -306,6 +315,8 @@ impl Neighbours {
             }
         }
         self.deadline = deadline;
+        self.table
+            .retain(|_, n| !matches!(n.state, State::Failed { until } if now >= until));
     }
 
     /// The link is gone, and its neighbours with it.

@@ -167,7 +167,7 @@ fn a_neighbour_under_suspicion_is_asked_and_then_looked_for() {
     );
     let (mut asks, mut failed) = (Vec::new(), Vec::new());
     table.poll(now + second, &mut asks, &mut failed);
-    assert_eq!((asks, failed.len()), (vec![asked(None)], 0));
+    assert_eq!((asks, failed.len()), (std::vec![asked(None)], 0));
     let epoch = table.epoch();
     assert!(table.claimed(now + second, link, (B, new), Claim::Reply));
     assert_ne!(table.epoch(), epoch, "cached headers are wrong now");

@@ -70,12 +70,6 @@ impl Tcp {
         self.table.len()
     }
 
-    /// How often [`Tcp::take_ready`] has something to say, at most.
-    #[inline]
-    pub(crate) fn ready_len(&self) -> usize {
-        self.ready.len()
-    }
-
     /// Sockets whose readiness may have changed since the last call, each once.
     pub fn take_ready(&mut self) -> Option<TcpReady> {
         let ready = self.ready.pop_front()?;

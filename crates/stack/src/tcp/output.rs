@@ -18,6 +18,8 @@ use super::send::{Plan, Send};
 use super::transitions::Phase;
 use crate::ip::{Path, Resolution};
 
+/// How long a silent neighbour is waited for: the least that RFC 9293 section 3.8.3 allows for R2.
+const UNREACHABLE_MAX: Duration = Duration::from_secs(100);
 /// Longest IPv4 packet.
 const PACKET_MAX: u32 = 65_535;
 /// Bytes of IPv4 and TCP headers with time stamps, the least a super-segment carries beside
@@ -34,10 +36,7 @@ pub(super) fn output<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bo
     match cx.ip.resolve(cx.now, &mut conn.path) {
         Resolution::Ready => {}
         Resolution::Pending => return set_blocked(conn),
-        Resolution::Failed => {
-            conn.fail(cx.ip, Some(TcpError::HostUnreachable));
-            return true;
-        }
+        Resolution::Failed => return unreachable(conn, cx),
     }
     let ports = (conn.local.port(), conn.remote.port());
     let Connection {
@@ -83,6 +82,19 @@ fn shrink_to_time_wait<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     };
     conn.free(cx.ip);
     conn.state = State::TimeWait(wait);
+}
+
+/// The neighbour is silent. It may come back: that alone does not end a connection (RFC 1122
+/// section 4.2.3.9), unless it lasts. Until then the neighbour is asked again now and then.
+fn unreachable<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bool {
+    if let State::Open(open) = &conn.state {
+        let waited = cx.now.saturating_duration_since(open.send.last_progress);
+        if waited >= UNREACHABLE_MAX {
+            conn.fail(cx.ip, Some(TcpError::HostUnreachable));
+            return true;
+        }
+    }
+    set_blocked(conn)
 }
 
 fn set_blocked(conn: &mut Connection) -> bool {

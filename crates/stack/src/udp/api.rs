@@ -218,12 +218,6 @@ impl Udp {
         self.socket_mut(id)?.error.take()
     }
 
-    /// How often [`Udp::take_ready`] has something to say, at most.
-    #[inline]
-    pub(crate) fn ready_len(&self) -> usize {
-        self.ready.len()
-    }
-
     /// Sockets whose readiness may have changed since the last call, each once.
     pub fn take_ready(&mut self) -> Option<UdpId> {
         while let Some(id) = self.ready.pop_front() {
