@@ -18,6 +18,12 @@ fn report(what: &str, join: Join, mtu: u32, len: u64, start: Instant) {
     println!("{what} {join:?} mtu {mtu}: {mebibytes} MiB in {seconds:.2} s, {rate:.2} GB/s");
 }
 
+/// Packets in and out so far.
+fn packets(lan: &Lan) -> (u64, u64) {
+    let tcp = lan.host.counts().passed.tcp;
+    (tcp.packets_in, tcp.packets_out)
+}
+
 /// `len` bytes from Gannet to the kernel, then half-closed.
 fn to_kernel((ours, theirs): (&mut Ours, &mut Theirs), len: u64, seed: u64) {
     scope(|threads| {
@@ -52,6 +58,7 @@ fn each_way(join: Join, mtu: u32) {
     let start = Instant::now();
     to_kernel((&mut ours, &mut theirs), LONG, u64::from(mtu));
     report("to the kernel  ", join, mtu, LONG, start);
+    let before = packets(&lan);
     let start = Instant::now();
     from_kernel((&mut ours, &mut theirs), LONG, u64::from(mtu) + 1);
     report("from the kernel", join, mtu, LONG, start);
@@ -61,8 +68,16 @@ fn each_way(join: Join, mtu: u32) {
         0,
         "the end stays the end"
     );
-    println!("{:?}", ours.info().ok());
-    println!("{:?}", lan.host.counts());
+    let after = packets(&lan);
+    let [(data_in, acks_out), (acks_in, data_out)] =
+        [(after.0 - before.0, after.1 - before.1), before];
+    println!(
+        "    {data_out} out, {acks_in} acknowledgements; {data_in} in, {acks_out} acknowledged"
+    );
+    println!(
+        "    {:?} retransmissions",
+        ours.info().ok().map(|info| info.retransmissions)
+    );
 }
 
 #[test]
