@@ -100,8 +100,8 @@ impl Udp {
         }
     }
 
-    /// Sends datagrams of any sizes to any destinations; how many were taken, at least one. Runs of
-    /// one size to one destination leave together.
+    /// Sends datagrams of any sizes to any destinations; how many were taken, at least one, each in a
+    /// frame of its own ([`Udp::send_batch`] joins those of one size to one destination).
     ///
     /// # Errors
     /// See [`UdpError`]; that of the first datagram, nothing was taken then.
