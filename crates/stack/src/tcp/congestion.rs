@@ -63,6 +63,13 @@ enum Phase {
 pub const MAX_CWND: u32 = 65_535 << 14;
 /// RFC 3465 section 2.2: growth per acknowledgement in slow start, in segments.
 pub const ABC_LIMIT: u32 = 2;
+/// The same towards receivers that merge acknowledgements, as all do by now: an interface, or a
+/// stack like this one, hands up dozens of segments as one and answers them with one
+/// acknowledgement. With L=2 the window would then grow by two segments where it should grow by
+/// dozens, and slow start would take many round trips instead of a few. RFC 9406 section 4.2
+/// recommends 8 for senders that do not pace. A receiver that acknowledges every other segment is
+/// not answered with longer bursts: growth never exceeds the bytes acknowledged.
+pub const ABC_LIMIT_MERGED: u32 = 8;
 
 /// Congestion state of one sender.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use gannet_link::Pool;
 
 mod timers;
 
-use super::congestion::{Algorithm, Congestion, RecoveryKind};
+use super::congestion::{ABC_LIMIT_MERGED, Algorithm, Congestion, RecoveryKind};
 use super::notice::{Acked, Notice};
 use super::rtt::{RttConfig, RttEstimator, TimedSegment};
 use super::sack::{NextSeg, Scoreboard};
@@ -157,6 +157,8 @@ impl Send {
     /// The half after the handshake: our SYN was `iss` and is acknowledged.
     pub(super) fn new(iss: SeqNum, mss: u32, sums: bool, rtt: RttEstimator) -> Self {
         let first = iss + 1;
+        let mut congestion = Congestion::new(mss, Algorithm::default());
+        congestion.set_abc_limit(ABC_LIMIT_MERGED);
         Send {
             una: first,
             nxt: first,
@@ -171,7 +173,7 @@ impl Send {
             scale: WindowScale::new(0),
             mss,
             nagle: Nagle::default(),
-            congestion: Congestion::new(mss, Algorithm::default()),
+            congestion,
             rtt,
             timed: TimedSegment::new(),
             sack: false,
