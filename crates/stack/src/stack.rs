@@ -185,6 +185,7 @@ impl<D: Driver> Stack<D> {
                 link.endpoint.flush();
             }
         }
+        self.tcp.flushed(&mut self.ip);
     }
 
     /// When [`Stack::poll`] must be called at the latest, whatever the links say; `None`: nothing

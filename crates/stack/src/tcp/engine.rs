@@ -34,6 +34,10 @@ pub struct Tcp {
     wheel: Wheel,
     /// Connections that owe output at the end of the batch.
     owing: Vec<u32>,
+    /// Connections that found their link full: its driver wakes us when there is room.
+    stuck: Vec<u32>,
+    /// There is room already, or nobody has looked yet.
+    room_again: bool,
     /// Those whose turn it is, while their output is made.
     serving: Vec<u32>,
     ready: VecDeque<TcpReady>,
@@ -53,6 +57,8 @@ impl Tcp {
             ports: EphemeralPorts::new(key),
             wheel: Wheel::new(64),
             owing: Vec::new(),
+            stuck: Vec::new(),
+            room_again: false,
             serving: Vec::new(),
             ready: VecDeque::new(),
             memory_waiters: Vec::new(),
@@ -118,9 +124,16 @@ impl Tcp {
         //# In general, the processing of received segments MUST be implemented to aggregate ACK
         //# segments whenever possible (MUST-58).
         self.call_memory_waiters(ip);
-        // whoever finds the link full owes again, behind all others
         let mut serving = core::mem::take(&mut self.serving);
-        core::mem::swap(&mut serving, &mut self.owing);
+        for index in self.stuck.drain(..) {
+            if let Some(entry) = self.table.at_mut(index) {
+                entry.stuck = false;
+                if !entry.owes {
+                    serving.push(index);
+                }
+            }
+        }
+        serving.append(&mut self.owing);
         for index in serving.drain(..) {
             if let Some(entry) = self.table.at_mut(index) {
                 entry.owes = false;
@@ -132,10 +145,31 @@ impl Tcp {
 
     /// When [`Tcp::poll`] must run next, at the latest.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        if !self.owing.is_empty() {
+        // Whoever waits for room on a full link is called by the driver, not by the clock: the
+        // other side may be stopped for long.
+        let room = self.room_again && !self.stuck.is_empty();
+        if room || !self.owing.is_empty() {
             return Some(Instant::ZERO);
         }
         self.wheel.next_expiry()
+    }
+
+    /// The links have handed over what they had: whether one that was full has room again, about
+    /// which its driver would wake nobody.
+    #[inline]
+    pub(crate) fn flushed<D: Driver>(&mut self, ip: &mut Ip<D>) {
+        if !self.stuck.is_empty() {
+            self.look_for_room(ip);
+        }
+    }
+
+    fn look_for_room<D: Driver>(&mut self, ip: &mut Ip<D>) {
+        let table = &mut self.table;
+        self.room_again = self.stuck.iter().any(|&index| {
+            let link = table.at_mut(index).map(|e| e.conn.path.link);
+            let endpoint = link.and_then(|l| ip.endpoint(l));
+            endpoint.is_none_or(|e| e.driver.room() > 0)
+        });
     }
 
     /// The link's other side is gone: its connections fail. What arrived can still be read, and
@@ -350,6 +384,16 @@ impl Tcp {
         }
     }
 
+    /// The connection tries again in every poll, and the driver sees to it that there is one.
+    fn wait_for_room(&mut self, index: u32) {
+        if let Some(entry) = self.table.at_mut(index)
+            && !core::mem::replace(&mut entry.stuck, true)
+        {
+            self.stuck.push(index);
+            self.room_again = true;
+        }
+    }
+
     /// Sends for one connection now; if the link is full, again at the next poll.
     #[inline]
     pub(super) fn output_one<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, index: u32) {
@@ -361,7 +405,7 @@ impl Tcp {
                 .at_mut(index)
                 .is_some_and(|e| e.conn.path.header.is_none());
             if !pending {
-                self.owe(index);
+                self.wait_for_room(index);
             }
         }
     }

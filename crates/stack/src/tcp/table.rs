@@ -30,6 +30,8 @@ pub(super) struct Entry {
     pub(super) armed: Instant,
     /// It stands in the list of those that owe output.
     pub(super) owes: bool,
+    /// It found its link full and is listed as such.
+    pub(super) stuck: bool,
     /// It stands in the list of those whose readiness changed.
     pub(super) signalled: bool,
     /// Readiness when it was last told: readable, writable.
@@ -89,6 +91,7 @@ impl Table {
             conn,
             armed: Instant::FAR_FUTURE,
             owes: false,
+            stuck: false,
             signalled: false,
             was: (false, false),
             wants_memory: false,

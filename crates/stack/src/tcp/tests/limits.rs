@@ -9,7 +9,7 @@ use gannet_link::{Checksum, Medium};
 
 use super::peer::{ACK, Peer, SYN, mss_only, seg, wire};
 use super::transfer::Transfer;
-use crate::tcp::{ConnectError, RecvError, SendError, TcpError, TcpReady, TcpState};
+use crate::tcp::{ConnectError, RecvError, SendError, TcpError, TcpOption, TcpReady, TcpState};
 use crate::testing::{Faults, WireConfig};
 
 /// Everything goes through, slowly, however little memory there is.
@@ -166,6 +166,77 @@ fn a_full_link() {
         .driver
         .set_blocked(false);
     assert_eq!(p.poll().last().expect("an acknowledgement").ack, 1001);
+}
+
+/// The peer is stopped and its ring full: nobody polls in vain until it goes on, and then all of it
+/// arrives.
+#[test]
+fn a_full_ring_is_waited_for_without_a_clock() {
+    let layout = gannet_link::Layout {
+        slots: 8,
+        ..gannet_link::Layout::CHANNEL
+    };
+    let bells = (gannet_link::NoDoorbell, gannet_link::NoDoorbell);
+    let ends = gannet_link::pair(layout, bells);
+    let mut pair = super::transfer::recorded(1, ends, true, |_| {});
+    let at = SocketAddrV4::new(crate::testing::B, 80);
+    let listener = pair.b.tcp_listen(at, 4).expect("free");
+    let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
+    let mut server = None;
+    pair.run_until(|p| {
+        server = p.b.tcp_accept(listener);
+        server.is_some()
+    });
+    pair.settle();
+    let set = |p: &mut crate::Stack<_>| p.tcp_set_option(client, TcpOption::NoDelay(true));
+    assert!(set(&mut pair.a));
+    let mut sent = Vec::new();
+    for n in 0..100u8 {
+        let piece = [n; 100];
+        let taken = pair.a.tcp_send(pair.now, client, &piece).expect("room");
+        sent.extend_from_slice(&piece[..taken]);
+    }
+    for _ in 0..3 {
+        pair.a.poll(pair.now);
+        let next = pair.a.next_timeout();
+        assert!(next.is_none_or(|at| at > pair.now), "{next:?} is now");
+        assert!(pair.a.arm(), "nothing to be done");
+        pair.a.disarm();
+    }
+    let waiting = pair.a.tcp_info(client).expect("open").unsent;
+    assert!(waiting > 0, "the ring was not full");
+    pair.b.poll(pair.now);
+    assert!(!pair.a.arm(), "the driver tells of the room");
+    let mut got = Vec::new();
+    let mut buffer = [0; 4096];
+    pair.run_until(|p| {
+        while let Ok(n) = p.b.tcp_recv(p.now, server.expect("accepted"), &mut buffer) {
+            got.extend_from_slice(&buffer[..n]);
+        }
+        got.len() >= sent.len()
+    });
+    assert_eq!(got, sent);
+}
+
+/// A driver that has room again after the batch was handed over wakes nobody: then it is now.
+#[test]
+fn room_after_a_flush_is_used_at_once() {
+    let mut p = Peer::active(mss_only(1000));
+    let block = |p: &mut Peer, is: bool| {
+        let endpoint = p.host.link_mut(p.link).expect("a link");
+        endpoint.driver.set_blocked(is);
+    };
+    block(&mut p, true);
+    let n = p.host.tcp_send(p.now, p.id(), &[7; 5000]).expect("room");
+    p.host.flush();
+    let next = p.host.next_timeout();
+    assert!(next.is_none_or(|at| at > p.now), "{next:?} is now");
+    block(&mut p, false);
+    p.host.flush();
+    assert_eq!(p.host.next_timeout(), Some(Instant::ZERO));
+    let out: u32 = p.poll().iter().map(super::peer::Seg::len).sum();
+    assert_eq!(out as usize, n);
+    assert_ne!(p.host.next_timeout(), Some(Instant::ZERO));
 }
 
 #[test]
