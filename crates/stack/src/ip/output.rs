@@ -49,7 +49,10 @@ impl<D: Driver> Ip<D> {
         let (link_part, rest) = head.split_at_mut_checked(link_header.len())?;
         link_part.copy_from_slice(link_header);
         let ip = ipv4::Header {
-            tos: 0,
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.6
+            //# The IP layer MUST provide a means for the transport layer to set the TOS field of
+            //# every datagram that is sent; the default is all zero bits.
+            tos: path.tos,
             total_len: u16::try_from(total).ok()?,
             // Says nothing about us (robustness I10), and nothing is lost: with DF set the packet
             // is atomic.
@@ -60,7 +63,12 @@ impl<D: Driver> Ip<D> {
             dont_fragment: true,
             more_fragments: false,
             fragment_offset: 0,
-            ttl: 64,
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+            //# The IP layer MUST provide a means for the transport layer to set the TTL field of
+            //# every datagram that is sent.
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+            //# A host MUST NOT send a datagram with a Time-to-Live (TTL) value of zero.
+            ttl: path.ttl.max(1),
             protocol,
             src: path.source,
             dst: path.destination,

@@ -52,6 +52,15 @@ pub struct Path {
     /// The link header to prepend, once [`crate::ip::Ip::resolve`] found it; `None` before, and
     /// after a retransmission time-out threw it away.
     pub header: Option<LinkHeader>,
+    /// Time to live of packets; [`Path::TTL`] unless somebody sets another.
+    pub ttl: u8,
+    /// Type of service of packets: Differentiated Services and ECN bits; 0 unless set.
+    pub tos: u8,
+}
+
+impl Path {
+    /// Time to live when nobody chose one: the recommended default (RFC 1700).
+    pub const TTL: u8 = 64;
 }
 
 /// No link leads there.

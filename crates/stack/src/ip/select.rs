@@ -70,6 +70,8 @@ impl<D: Driver> Ip<D> {
             next_hop: best.next_hop,
             mtu: self.mtus.effective(destination, capabilities.mtu),
             header,
+            ttl: Path::TTL,
+            tos: 0,
         })
     }
 

@@ -186,6 +186,12 @@ impl<D: Driver> Stack<D> {
         self.tcp.set_option(id, option)
     }
 
+    /// Sets one option of every connection that the listener makes from now on; `false` when the id
+    /// names no listener.
+    pub fn tcp_set_listener_option(&mut self, id: ListenerId, option: TcpOption) -> bool {
+        self.tcp.set_listener_option(id, option)
+    }
+
     /// Sockets whose readiness may have changed since the last call, each once.
     pub fn tcp_take_ready(&mut self) -> Option<TcpReady> {
         self.tcp.take_ready()

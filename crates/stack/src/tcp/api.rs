@@ -4,12 +4,11 @@
 mod read;
 
 use core::net::{Ipv4Addr, SocketAddrV4};
-use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::{Driver, OwnedBlock, Pool};
 
-use super::connection::{Connection, Settings, State};
+use super::connection::{Connection, State};
 use super::counters::TcpEvent;
 use super::engine::Tcp;
 use super::error::{ConnectError, ListenError, SendError, TcpError};
@@ -17,9 +16,9 @@ use super::handshake::{self, Opening};
 use super::info;
 use super::output;
 use super::send::Fin;
+use super::settings::Settings;
 use super::socket::{ListenerId, Shutdown, TcpId, TcpInfo, TcpOption, TcpStatus};
 use super::transitions::{Event, Phase};
-use super::window::Nagle;
 use crate::ip::Ip;
 
 impl Tcp {
@@ -58,7 +57,9 @@ impl Tcp {
         //# OPEN call that will functionally allow an application to LISTEN on a port while a
         //# connection block with the same local port is in SYN-SENT or SYN-RECEIVED state
         //# (MUST-42).
-        Ok(self.table.add_listener(local, backlog.clamp(1, 65_535)))
+        let settings = Settings::new(&self.config);
+        let backlog = backlog.clamp(1, 65_535);
+        Ok(self.table.add_listener(local, backlog, settings))
     }
 
     /// The address a listener has.
@@ -483,40 +484,36 @@ impl Tcp {
             return false;
         };
         let conn = &mut entry.conn;
-        let settings = &mut conn.settings;
-        match option {
-            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
-            //# However, there MUST be a way for an application to disable the Nagle algorithm on
-            //# an individual connection (MUST-17).
-            TcpOption::NoDelay(true) => settings.nagle = Nagle::Off,
-            TcpOption::NoDelay(false) => settings.nagle = Nagle::default(),
-            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
-            //# This interval MUST be configurable (MUST-27) and MUST default to no less than two
-            //# hours (MUST-28).
-            TcpOption::KeepAlive(idle) => {
-                // a time of 0 would be over before it began
-                settings.keep_alive = idle.map(|i| i.max(Duration::from_secs(1)));
-            }
-            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
-            //# (d) An application MUST (MUST-21) be able to set the value for R2 for a particular
-            //# connection.
-            TcpOption::UserTimeout(most) => settings.user_timeout = most,
-            TcpOption::SendBuffer(bytes) => settings.send_buffer = bytes.clamp(4096, 1 << 30),
-            TcpOption::ReceiveBuffer(bytes) => {
-                settings.receive_buffer = Some(bytes.clamp(2048, 1 << 30));
-            }
-            TcpOption::Linger(time) => settings.linger = time,
-        }
+        conn.settings.set(option);
+        let settings = &conn.settings;
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.9
+        //# It is not required, but the application SHOULD be able to change the Differentiated
+        //# Services field during the connection lifetime (SHLD-21).
+        let marked = settings.mark(&mut conn.path);
         if let State::Open(open) = &mut conn.state {
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
             if let Some(bytes) = settings.receive_buffer {
                 open.recv.set_buffer(bytes);
             }
+            if marked {
+                open.template = None; // it has the old values
+                open.refresh();
+            }
         }
         let index = id.index;
         self.settle_timer(index);
         self.owe(index);
+        true
+    }
+
+    /// Sets one option of every connection that the listener makes from now on; `false` when the id
+    /// names no listener.
+    pub fn set_listener_option(&mut self, id: ListenerId, option: TcpOption) -> bool {
+        let Some(listener) = self.table.listener_mut(id) else {
+            return false;
+        };
+        listener.settings.set(option);
         true
     }
 }

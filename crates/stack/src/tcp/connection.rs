@@ -1,7 +1,6 @@
-//! One connection: its addresses, its state, its settings.
+//! One connection: its addresses, its state.
 
 use core::net::SocketAddrV4;
-use core::time::Duration;
 
 use alloc::boxed::Box;
 
@@ -15,9 +14,9 @@ use super::header::Template;
 use super::recv::{AckOwed, Recv};
 use super::send::Send;
 use super::seq::SeqNum;
+use super::settings::Settings;
 use super::socket::{ListenerId, TcpState};
 use super::transitions::Phase;
-use super::window::Nagle;
 use crate::config::TcpConfig;
 use crate::hash::HashKey;
 use crate::ip::{Ip, Path};
@@ -53,35 +52,6 @@ pub(super) struct Connection {
     pub(super) listener: Option<ListenerId>,
     pub(super) segments_sent: u64,
     pub(super) segments_received: u64,
-}
-
-/// What the application set.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
-    pub(super) nagle: Nagle,
-    pub(super) keep_alive: Option<Duration>,
-    pub(super) user_timeout: Option<Duration>,
-    pub(super) linger: Option<Duration>,
-    pub(super) send_buffer: u32,
-    pub(super) receive_buffer: Option<u32>,
-}
-
-impl Settings {
-    pub(super) fn new(config: &TcpConfig) -> Self {
-        Settings {
-            nagle: Nagle::default(),
-            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
-            //# If keep-alives are
-            //# included, the application MUST be able to turn them on or off for
-            //# each TCP connection (MUST-24), and they MUST default to off (MUST-
-            //# 25).
-            keep_alive: None,
-            user_timeout: None,
-            linger: None,
-            send_buffer: config.send_buffer,
-            receive_buffer: None,
-        }
-    }
 }
 
 /// The state with what only this state has.

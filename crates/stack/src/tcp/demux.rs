@@ -6,7 +6,7 @@ use gannet_base::Instant;
 use gannet_link::{Driver, Frame, RxChecksum};
 use gannet_wire::tcp::{Flags, MAX_HEADER_LEN};
 
-use super::connection::{Connection, Cx, Settings, State};
+use super::connection::{Connection, Cx, State};
 use super::counters::TcpEvent;
 use super::engine::Tcp;
 use super::handshake::{self, Opened, Opening};
@@ -233,6 +233,7 @@ impl Tcp {
             return self.counters.add(TcpEvent::BacklogFull);
         }
         at.opening += 1;
+        let settings = at.settings;
         let Ok(mut path) = ip.path(Some(*local.ip()), *remote.ip()) else {
             at.opening -= 1;
             return self.counters.add(TcpEvent::BadAddress);
@@ -242,6 +243,7 @@ impl Tcp {
         if peer == Some(*remote.ip()) {
             path.link = link;
         }
+        settings.mark(&mut path);
         if self.table.len() >= self.config.connections_max {
             if let Some(at) = self.table.listener_mut(listener) {
                 at.opening -= 1;
@@ -253,7 +255,7 @@ impl Tcp {
             remote,
             path,
             state: State::Closed,
-            settings: Settings::new(&self.config),
+            settings,
             error: None,
             told: false,
             attached: false,

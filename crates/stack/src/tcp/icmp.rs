@@ -62,16 +62,26 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
         //# Since these Unreachable messages indicate soft error conditions, a TCP
         //# implementation MUST NOT abort the connection (MUST-56), and it SHOULD
         //# make the information available to the application (SHLD-25).
-        (IcmpErrorKind::Unreachable(code), State::SynSent(opening)) => {
-            opening.soft_error = Some(match code {
-                0 | 6 | 9 | 11 => TcpError::NetworkUnreachable,
-                _ => TcpError::HostUnreachable,
-            });
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.8
+        //# There MUST be a mechanism for reporting soft TCP error conditions to the application
+        //# (MUST-47).
+        (kind, State::SynSent(opening) | State::SynReceived(opening)) => {
+            opening.soft_error = Some(meaning(kind));
         }
+        (kind, State::Open(open)) => open.send.soft_error = Some(meaning(kind)),
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
         //# Source Quench TCP implementations MUST silently discard any received ICMP Source
         //# Quench messages (MUST-55).
         _ => {}
+    }
+}
+
+/// What a soft error tells the application.
+fn meaning(kind: IcmpErrorKind) -> TcpError {
+    match kind {
+        IcmpErrorKind::Unreachable(0 | 6 | 9 | 11) => TcpError::NetworkUnreachable,
+        IcmpErrorKind::Unreachable(2 | 3) => TcpError::Refused,
+        _ => TcpError::HostUnreachable,
     }
 }
 

@@ -54,7 +54,13 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         window_scale: None,
         sack: false,
         timestamps: false,
+        time_to_live: conn.path.ttl,
+        type_of_service: conn.path.tos,
+        soft_error: None,
     };
+    if let State::SynSent(opening) | State::SynReceived(opening) = &conn.state {
+        info.soft_error = opening.soft_error;
+    }
     if let State::Open(open) = &conn.state {
         describe_send(&open.send, &mut info);
         describe_recv(&open.recv, &mut info);
@@ -81,6 +87,7 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.timeouts = send.timeouts;
     info.fast_recoveries = send.recoveries;
     info.sack = send.sack;
+    info.soft_error = send.soft_error;
 }
 
 fn describe_recv(recv: &Recv, info: &mut TcpInfo) {

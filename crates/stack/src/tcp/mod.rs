@@ -24,7 +24,8 @@
 //! | `api.rs` | the calls |
 //! | `demux.rs` | who gets a segment: a connection, a listener, or nobody |
 //! | `table.rs` | connections and listeners, by id and by ends |
-//! | `connection.rs` | one connection: addresses, state, settings |
+//! | `connection.rs` | one connection: addresses, state |
+//! | `settings.rs` | what the application set |
 //! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
 //! | `input.rs` | a segment arrives in a synchronised state |
 //! | `recv.rs`, `recv_queue.rs` | the receiving half |
@@ -66,7 +67,8 @@ mod segment;
 mod send;
 mod send_queue;
 pub mod seq;
-pub mod socket;
+pub mod settings;
+mod socket;
 mod table;
 #[cfg(test)]
 mod tests;

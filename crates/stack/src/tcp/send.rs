@@ -16,6 +16,7 @@ use gannet_link::Pool;
 mod timers;
 
 use super::congestion::{ABC_LIMIT_MERGED, Algorithm, Congestion, RecoveryKind};
+use super::error::TcpError;
 use super::notice::{Acked, Notice};
 use super::rtt::{RttConfig, RttEstimator, TimedSegment};
 use super::sack::{NextSeg, Scoreboard};
@@ -145,6 +146,8 @@ pub(super) struct Send {
     pub(super) last_sent: Instant,
     /// Last time the peer acknowledged something new, or outstanding data began.
     pub(super) last_progress: Instant,
+    /// What an ICMP error said since.
+    pub(super) soft_error: Option<TcpError>,
     /// Send buffer in bytes.
     pub(super) buffer: u32,
     pub(super) retransmissions: u64,
@@ -191,6 +194,7 @@ impl Send {
             timer: SendTimer::Off,
             last_sent: Instant::ZERO,
             last_progress: Instant::ZERO,
+            soft_error: None,
             buffer: 0,
             retransmissions: 0,
             timeouts: 0,
@@ -312,6 +316,7 @@ impl Send {
         }
         self.acknowledged += u64::from(bytes);
         self.last_progress = now;
+        self.soft_error = None;
         self.resend_head = false;
         if let Some(sample) = self.timed.on_ack(self.una, now) {
             self.rtt.on_sample(sample);

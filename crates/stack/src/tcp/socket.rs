@@ -98,6 +98,12 @@ pub enum TcpOption {
     ReceiveBuffer(u32),
     /// What closing does with unsent data: `Some(0)` resets.
     Linger(Option<Duration>),
+    /// Time to live of every packet; 64 at first, 0 is taken as 1 (RFC 9293 MUST-49).
+    TimeToLive(u8),
+    /// Type of service of every packet: Differentiated Services in the upper six bits; the lower
+    /// two, ECN, are TCP's and not set (RFC 9293 MUST-48). To change it while data is under way
+    /// invites reordering (SHLD-23).
+    TypeOfService(u8),
 }
 
 /// What a connection knows about itself: U-Net's "the application sees the state of its queues".
@@ -161,6 +167,13 @@ pub struct TcpInfo {
     pub sack: bool,
     /// Time stamps negotiated.
     pub timestamps: bool,
+    /// Time to live of packets.
+    pub time_to_live: u8,
+    /// Type of service of packets.
+    pub type_of_service: u8,
+    /// What the last ICMP error said that did not end the connection: a host or network that cannot
+    /// be reached, a port that nobody has. Forgotten when the peer acknowledges something new.
+    pub soft_error: Option<TcpError>,
 }
 
 /// Received bytes that stay where they are until released: see `Stack::tcp_recv_block`.

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use gannet_base::Instant;
 
 use super::connection::Connection;
+use super::settings::Settings;
 use super::socket::{ListenerId, TcpId};
 use crate::hash::{HashKey, KeyedState};
 
@@ -50,6 +51,8 @@ pub(super) struct Listener {
     /// Open connections nobody has accepted.
     pub(super) waiting: VecDeque<TcpId>,
     pub(super) signalled: bool,
+    /// Of the connections it makes.
+    pub(super) settings: Settings,
 }
 
 #[derive(Debug)]
@@ -202,13 +205,19 @@ impl Table {
     }
 
     /// Adds a listener.
-    pub(super) fn add_listener(&mut self, local: SocketAddrV4, backlog: usize) -> ListenerId {
+    pub(super) fn add_listener(
+        &mut self,
+        local: SocketAddrV4,
+        backlog: usize,
+        settings: Settings,
+    ) -> ListenerId {
         let listener = Listener {
             local,
             backlog,
             opening: 0,
             waiting: VecDeque::new(),
             signalled: false,
+            settings,
         };
         let free = self.listeners.iter().position(|p| p.listener.is_none());
         let index = free.unwrap_or_else(|| {

@@ -71,7 +71,8 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let mut most = [conn.settings.user_timeout, orphan].into_iter().flatten();
     let given_up = most.any(|most| waited >= most);
     if !alive || given_up {
-        return conn.fail(cx.ip, Some(TcpError::TimedOut));
+        let why = open.send.soft_error.unwrap_or(TcpError::TimedOut);
+        return conn.fail(cx.ip, Some(why));
     }
     if retransmission {
         // perhaps the neighbour has moved: it is asked, and the link header looked up again

@@ -7,7 +7,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use gannet_link::Driver;
 
 use super::ports::{NONE, Ports};
-use super::socket::{BindError, Socket, UdpError, UdpId, UdpOption, UdpStatus};
+use super::socket::{BindError, Cached, Socket, UdpError, UdpId, UdpOption, UdpStatus};
 use crate::config::{Config, UdpConfig};
 use crate::counters::DropReason;
 use crate::hash::{HashKey, Purpose};
@@ -209,6 +209,11 @@ impl Udp {
             UdpOption::ReceiveBuffer(bytes) => socket.queue.set_limit(bytes),
             UdpOption::SendBuffer(bytes) => socket.blocks.set_limit(bytes),
             UdpOption::Broadcast(allowed) => socket.broadcast = allowed,
+            UdpOption::TimeToLive(hops) => socket.ttl = hops.max(1),
+            UdpOption::TypeOfService(tos) => socket.tos = tos,
+        }
+        if let Some(Cached { path, .. }) = &mut socket.cached {
+            (path.ttl, path.tos) = (socket.ttl, socket.tos);
         }
         true
     }

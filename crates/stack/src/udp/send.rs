@@ -200,9 +200,10 @@ fn cached_path<D: Driver>(
     }
     let bound = Some(*socket.local.ip()).filter(|a| ip.is_local(*a));
     let source = socket.source.or(bound);
-    let path = ip
+    let mut path = ip
         .path(source, destination)
         .map_err(|_| UdpError::NoRoute)?;
+    (path.ttl, path.tos) = (socket.ttl, socket.tos);
     socket.cached = Some(Cached { path, epoch });
     Ok(path)
 }

@@ -72,6 +72,10 @@ pub enum UdpOption {
     SendBuffer(u32),
     /// Whether broadcasts may be sent.
     Broadcast(bool),
+    /// Time to live of every packet; 64 at first, 0 is taken as 1.
+    TimeToLive(u8),
+    /// Type of service of every packet: Differentiated Services and the two ECN bits.
+    TypeOfService(u8),
 }
 
 /// A destination with the path to it, and the epoch in which it was looked up.
@@ -96,6 +100,8 @@ pub(super) struct Socket {
     pub(super) cached: Option<Cached>,
     pub(super) error: Option<UdpError>,
     pub(super) broadcast: bool,
+    pub(super) ttl: u8,
+    pub(super) tos: u8,
     /// A send was refused since the socket was last reported writable.
     pub(super) blocked: bool,
     /// Bytes of the datagram that was refused.
@@ -119,6 +125,8 @@ impl Socket {
             cached: None,
             error: None,
             broadcast: false,
+            ttl: Path::TTL,
+            tos: 0,
             blocked: false,
             wanted: 0,
             listed: false,

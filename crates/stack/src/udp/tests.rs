@@ -666,3 +666,60 @@ fn small_blocks_and_rings() {
     let protocol = packet(A, B, IpProtocol::UDP, &[]);
     assert_eq!(protocol.len(), 20);
 }
+
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.6
+//= type=test
+//# The IP layer MUST provide a means for the transport layer to set the TOS field of every datagram
+//# that is sent; the default is all zero bits.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+//= type=test
+//# The IP layer MUST provide a means for the transport layer to set the TTL field of every datagram
+//# that is sent.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+//= type=test
+//# A host MUST NOT send a datagram with a Time-to-Live (TTL) value of zero.
+#[test]
+fn datagrams_are_marked() {
+    let wire = WireConfig {
+        medium: Medium::Ip,
+        ..WireConfig::default()
+    };
+    let mut pair = Pair::wire(1, &wire);
+    let (from, _) = connected(&mut pair);
+    let endpoint = pair.a.link_mut(pair.link_a).expect("there");
+    endpoint.driver.record();
+    // before there is a path, and with one
+    let rows = [
+        (None, None, (64, 0)),
+        (Some(5), None, (5, 0)),
+        (None, Some(0xb9), (5, 0xb9)),
+        (Some(0), Some(0), (1, 0)),
+        (Some(255), None, (255, 0)),
+    ];
+    for (ttl, tos, expected) in rows {
+        let ttl = ttl.map(UdpOption::TimeToLive);
+        for option in ttl.into_iter().chain(tos.map(UdpOption::TypeOfService)) {
+            assert!(pair.a.udp_set_option(from, option));
+        }
+        let sent = pair.a.udp_send_to(pair.now, from, b"x", None);
+        assert_eq!(sent, Ok(1));
+        pair.settle();
+        let endpoint = pair.a.link_mut(pair.link_a).expect("there");
+        let frames = endpoint.driver.recorded();
+        assert_eq!(frames.len(), 1);
+        let header = gannet_wire::ipv4::Header::parse(&frames[0])
+            .expect("IPv4")
+            .0;
+        assert_eq!((header.ttl, header.tos), expected);
+    }
+    let again = pair.a.udp_bind(at(A, 6)).expect("free");
+    assert!(pair.a.udp_set_option(again, UdpOption::TimeToLive(2)));
+    let sent = pair.a.udp_send_to(pair.now, again, b"x", Some(at(B, 9)));
+    assert_eq!(sent, Ok(1));
+    let endpoint = pair.a.link_mut(pair.link_a).expect("there");
+    assert_eq!(
+        endpoint.driver.recorded()[0][8],
+        2,
+        "set before any path was known"
+    );
+}

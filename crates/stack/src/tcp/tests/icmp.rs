@@ -79,6 +79,43 @@ fn c4_errors_do_not_end_an_open_connection() {
     }
 }
 
+/// What an error says is told while it holds, and why the connection ended when it does.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.8
+//= type=test
+//# There MUST be a mechanism for reporting soft TCP error conditions to the application (MUST-47).
+#[test]
+fn soft_errors_of_an_open_connection_are_told() {
+    let rows = [
+        ((3, 0), TcpError::NetworkUnreachable),
+        ((3, 1), TcpError::HostUnreachable),
+        ((3, 3), TcpError::Refused),
+        ((3, 13), TcpError::HostUnreachable),
+        ((11, 0), TcpError::HostUnreachable),
+    ];
+    for (what, error) in rows {
+        let mut p = Peer::active(mss_only(1460));
+        let told = |p: &Peer| p.host.tcp_info(p.id()).expect("open").soft_error;
+        p.icmp_now(what, 0, 1);
+        assert_eq!(told(&p), None, "nothing was under way: {what:?}");
+        p.write(&[1; 3000]);
+        p.icmp_now(what, 0, 1);
+        assert_eq!(told(&p), Some(error), "{what:?}");
+        let status = p.host.tcp_status(p.id()).expect("open");
+        assert_eq!(status.error, None, "soft: {what:?}");
+        p.send(&seg(ACK, 1, 1461));
+        assert_eq!(told(&p), None, "something got through: {what:?}");
+        p.icmp_now(what, 0, 1461);
+        p.pass(Duration::from_secs(3600));
+        assert_eq!(p.host.tcp_take_error(p.id()), Some(error), "{what:?}");
+    }
+    let mut p = Peer::active(mss_only(1460));
+    p.write(&[1; 3000]);
+    for what in [(4, 0), (5, 0)] {
+        p.icmp_now(what, 0, 1);
+    }
+    assert_eq!(p.host.tcp_info(p.id()).expect("open").soft_error, None);
+}
+
 /// An attempt to connect ends with a hard error, and only if it is about our SYN.
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
 //= type=test

@@ -7,6 +7,7 @@
 //! | `recorder.rs` | a driver that keeps every slot |
 //! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
 
+mod marks;
 mod peer;
 mod recorder;
 mod transfer;

@@ -1,0 +1,89 @@
+//! What the application sets, per connection, or per listener for the connections it makes.
+
+use core::time::Duration;
+
+use super::socket::TcpOption;
+use super::window::Nagle;
+use crate::config::TcpConfig;
+use crate::ip::Path;
+
+/// What the application set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) nagle: Nagle,
+    pub(super) keep_alive: Option<Duration>,
+    pub(super) user_timeout: Option<Duration>,
+    pub(super) linger: Option<Duration>,
+    pub(super) send_buffer: u32,
+    pub(super) receive_buffer: Option<u32>,
+    pub(super) ttl: u8,
+    pub(super) tos: u8,
+}
+
+impl Settings {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Settings {
+            nagle: Nagle::default(),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+            //# If keep-alives are
+            //# included, the application MUST be able to turn them on or off for
+            //# each TCP connection (MUST-24), and they MUST default to off (MUST-
+            //# 25).
+            keep_alive: None,
+            user_timeout: None,
+            linger: None,
+            send_buffer: config.send_buffer,
+            receive_buffer: None,
+            ttl: Path::TTL,
+            tos: 0,
+        }
+    }
+
+    pub(super) fn set(&mut self, option: TcpOption) {
+        match option {
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
+            //# However, there MUST be a way for an application to disable the Nagle algorithm on
+            //# an individual connection (MUST-17).
+            TcpOption::NoDelay(true) => self.nagle = Nagle::Off,
+            TcpOption::NoDelay(false) => self.nagle = Nagle::default(),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
+            //# This interval MUST be configurable (MUST-27) and MUST default to no less than two
+            //# hours (MUST-28).
+            TcpOption::KeepAlive(idle) => {
+                // a time of 0 would be over before it began
+                self.keep_alive = idle.map(|i| i.max(Duration::from_secs(1)));
+            }
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+            //# (d) An application MUST (MUST-21) be able to set the value for R2 for a particular
+            //# connection.
+            TcpOption::UserTimeout(most) => self.user_timeout = most,
+            TcpOption::SendBuffer(bytes) => self.send_buffer = bytes.clamp(4096, 1 << 30),
+            TcpOption::ReceiveBuffer(bytes) => {
+                self.receive_buffer = Some(bytes.clamp(2048, 1 << 30));
+            }
+            TcpOption::Linger(time) => self.linger = time,
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2
+            //# Time to Live (TTL): The TTL value used to send TCP segments MUST be configurable
+            //# (MUST-49).
+            TcpOption::TimeToLive(hops) => self.ttl = hops.max(1),
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.9
+            //# The application layer MUST be able to specify the Differentiated Services field for
+            //# segments that are sent on a connection (MUST-48).
+            // the two bits beside it are TCP's own (RFC 3168)
+            TcpOption::TypeOfService(tos) => self.tos = tos & !ECN,
+        }
+    }
+
+    /// Puts into the path what concerns IP; whether that changed anything.
+    pub(super) fn mark(&self, path: &mut Path) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.9
+        //# TCP implementations SHOULD pass the current Differentiated Services field value without
+        //# change to the IP layer, when it sends segments on the connection (SHLD-22).
+        let before = core::mem::replace(&mut path.ttl, self.ttl);
+        let service = core::mem::replace(&mut path.tos, self.tos);
+        (before, service) != (self.ttl, self.tos)
+    }
+}
+
+/// The bits of the type of service that are not Differentiated Services (RFC 3168 section 5).
+const ECN: u8 = 3;
