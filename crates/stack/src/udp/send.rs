@@ -100,8 +100,9 @@ impl Udp {
         }
     }
 
-    /// Sends datagrams of any sizes to any destinations; how many were taken, at least one, each in a
-    /// frame of its own ([`Udp::send_batch`] joins those of one size to one destination).
+    /// Sends datagrams of any sizes to any destinations; how many were taken, at least one. Each
+    /// leaves in a frame of its own ([`Udp::send_batch`] joins those of one size to one
+    /// destination).
     ///
     /// # Errors
     /// See [`UdpError`]; that of the first datagram, nothing was taken then.
