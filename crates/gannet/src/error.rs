@@ -67,6 +67,13 @@ pub(crate) fn zero_timeout() -> io::Error {
     fail(libc::EINVAL, "set this time-out", why)
 }
 
+/// The number of hops as IP has it; the kernel refuses the same.
+pub(crate) fn time_to_live(ttl: u32) -> io::Result<u8> {
+    let hops = u8::try_from(ttl).ok().filter(|&hops| hops > 0);
+    let what = || format!("set the time to live to {ttl}");
+    hops.ok_or_else(|| fail(libc::EINVAL, what(), "it is a number from 1 to 255"))
+}
+
 pub(crate) fn connect_failed(to: SocketAddrV4, error: ConnectError) -> io::Error {
     let (code, why) = match error {
         ConnectError::NoRoute => (libc::ENETUNREACH, "no link or route leads there"),

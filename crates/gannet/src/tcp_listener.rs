@@ -2,17 +2,17 @@
 
 use crate::address::first_that_works;
 use crate::deadline::Manners;
-use crate::error::{fail, listen_failed};
+use crate::error::{fail, listen_failed, time_to_live};
 use crate::host::{Host, Inner};
 use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::Socket;
 use crate::tcp_stream::TcpStream;
-use gannet_stack::tcp::ListenerId;
+use gannet_stack::tcp::{ListenerId, TcpOption};
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 
 /// Connections that wait to be accepted at most, as in `std::net` on Linux.
@@ -44,6 +44,7 @@ struct Listening {
     id: ListenerId,
     local: SocketAddrV4,
     manners: Manners,
+    ttl: AtomicU8,
 }
 
 impl TcpListener {
@@ -65,6 +66,7 @@ impl TcpListener {
                     id,
                     local,
                     manners: Manners::default(),
+                    ttl: AtomicU8::new(64),
                 }),
             })
         })
@@ -118,6 +120,40 @@ impl TcpListener {
         let flag = &self.socket.manners.nonblocking;
         flag.store(nonblocking, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// How many routers a packet of the connections to come may pass, 1 to 255; 64 at first.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is out of range.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hops = time_to_live(ttl)?;
+        self.socket.ttl.store(hops, Ordering::Relaxed);
+        self.set_option(TcpOption::TimeToLive(hops));
+        Ok(())
+    }
+
+    /// See [`TcpListener::set_ttl`].
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.socket.ttl.load(Ordering::Relaxed).into())
+    }
+
+    /// Type of service of the connections to come, as [`TcpStream::set_tos`].
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_tos(&self, tos: u8) -> io::Result<()> {
+        self.set_option(TcpOption::TypeOfService(tos));
+        Ok(())
+    }
+
+    fn set_option(&self, option: TcpOption) {
+        let Listening { host, id, .. } = &*self.socket;
+        host.shared
+            .call(|shard, _| shard.stack.tcp_set_listener_option(*id, option));
     }
 
     /// Another handle of the same socket.

@@ -3,7 +3,7 @@
 use crate::address::first_that_works;
 use crate::blocks::{RecvBlock, SendBlock};
 use crate::deadline::{Manners, deadline};
-use crate::error::{connect_failed, connection_failed, fail, zero_timeout};
+use crate::error::{connect_failed, connection_failed, fail, time_to_live, zero_timeout};
 use crate::host::{Host, Inner};
 use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
@@ -272,6 +272,39 @@ impl TcpStream {
     /// `InvalidInput` when the connection has ended.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         self.set_option(TcpOption::ReceiveBuffer(bytes))
+    }
+
+    /// How many routers a packet of this connection may pass, 1 to 255; 64 at first.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is out of range or the connection has ended.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        self.set_option(TcpOption::TimeToLive(time_to_live(ttl)?))
+    }
+
+    /// See [`TcpStream::set_ttl`].
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection has ended and nothing is left of it.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.info().map(|info| info.time_to_live.into())
+    }
+
+    /// Type of service of this connection's packets (RFC 2474): Differentiated Services in the
+    /// upper six bits, 0 at first; the lower two are not the application's.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_tos(&self, tos: u8) -> io::Result<()> {
+        self.set_option(TcpOption::TypeOfService(tos))
+    }
+
+    /// See [`TcpStream::set_tos`].
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection has ended and nothing is left of it.
+    pub fn tos(&self) -> io::Result<u8> {
+        self.info().map(|info| info.type_of_service)
     }
 
     /// The error that the next call would report, which then does not report it.

@@ -3,7 +3,7 @@
 
 use crate::address::{first_that_works, resolve_one};
 use crate::deadline::Manners;
-use crate::error::fail;
+use crate::error::{fail, time_to_live};
 use crate::host::{Host, Inner};
 use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
@@ -13,7 +13,7 @@ use gannet_stack::udp::{BindError, Datagram, UdpError, UdpId, UdpOption};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -48,6 +48,7 @@ struct Bound {
     id: UdpId,
     manners: Manners,
     broadcast: AtomicBool,
+    ttl: AtomicU8,
     /// The destination last found to have a link, and the links' generation then.
     reached: AtomicU64,
 }
@@ -68,6 +69,7 @@ impl UdpSocket {
                     id,
                     manners: Manners::default(),
                     broadcast: AtomicBool::new(false),
+                    ttl: AtomicU8::new(64),
                     reached: AtomicU64::new(0),
                 }),
             })
@@ -277,6 +279,33 @@ impl UdpSocket {
     /// None; as in std.
     pub fn broadcast(&self) -> io::Result<bool> {
         Ok(self.socket.broadcast.load(Ordering::Relaxed))
+    }
+
+    /// How many routers a packet of this socket may pass, 1 to 255; 64 at first.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is out of range.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hops = time_to_live(ttl)?;
+        self.socket.ttl.store(hops, Ordering::Relaxed);
+        self.socket.set_option(UdpOption::TimeToLive(hops))
+    }
+
+    /// See [`UdpSocket::set_ttl`].
+    ///
+    /// # Errors
+    /// None; as in std.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.socket.ttl.load(Ordering::Relaxed).into())
+    }
+
+    /// Type of service of this socket's packets (RFC 2474): Differentiated Services in the upper
+    /// six bits, ECN in the lower two; 0 at first.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_tos(&self, tos: u8) -> io::Result<()> {
+        self.socket.set_option(UdpOption::TypeOfService(tos))
     }
 
     /// How many bytes may have been sent and not yet taken by the link (on a channel: by the peer).

@@ -101,6 +101,12 @@ fn connecting_and_listening() {
         gannet::TcpStream::connect_timeout(&world.near, &our_at, Duration::ZERO),
         &[],
     );
+    for ttl in [0, 7, 256] {
+        same("time to live", theirs.set_ttl(ttl), ours.set_ttl(ttl), &[]);
+    }
+    let _client = gannet::TcpStream::connect(&world.far, our_at).unwrap();
+    let inherits = ours.accept().unwrap().0.ttl().unwrap();
+    assert_eq!((inherits, theirs.ttl().unwrap()), (7, ours.ttl().unwrap()));
     theirs.set_nonblocking(true).unwrap();
     ours.set_nonblocking(true).unwrap();
     same("nobody to accept", theirs.accept(), ours.accept(), &[]);
@@ -127,6 +133,12 @@ fn reading_and_writing() {
         ours.set_read_timeout(zero),
         &[],
     );
+    for ttl in [0, 1, 255, 256] {
+        same("time to live", theirs.set_ttl(ttl), ours.set_ttl(ttl), &[]);
+        assert_eq!(theirs.ttl().unwrap(), ours.ttl().unwrap());
+    }
+    ours.set_tos(0xb8).unwrap();
+    assert_eq!(ours.tos().unwrap(), 0xb8);
     theirs.set_nonblocking(true).unwrap();
     ours.set_nonblocking(true).unwrap();
     let (a, b) = (&mut [0; 4], &mut [0; 4]);
@@ -218,6 +230,12 @@ fn datagrams() {
         gannet::UdpSocket::bind(&world.near, "192.0.2.1:0"),
         &["192.0.2.1"],
     );
+    assert_eq!(theirs.ttl().unwrap(), ours.ttl().unwrap());
+    for ttl in [0, 1, 255, 256] {
+        same("time to live", theirs.set_ttl(ttl), ours.set_ttl(ttl), &[]);
+        assert_eq!(theirs.ttl().unwrap(), ours.ttl().unwrap());
+    }
+    ours.set_tos(0xb8).unwrap();
     same("no peer", theirs.send(b"x"), ours.send(b"x"), &[]);
     same("no name of it", theirs.peer_addr(), ours.peer_addr(), &[]);
     let far = gannet::UdpSocket::bind(&world.far, FAR).unwrap();
