@@ -17,12 +17,20 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem from its three lines.
+    /// A problem from its three lines. A cause that has three lines itself becomes one, and what
+    /// it says to try is better than `hint`.
     pub fn new(what: impl Into<String>, why: impl fmt::Display, hint: impl Into<String>) -> Self {
+        let (mut causes, mut hint) = (Vec::new(), hint.into());
+        for line in why.to_string().lines() {
+            match (line.strip_prefix("try: "), line.strip_prefix("why: ")) {
+                (Some(better), _) => hint = better.to_owned(),
+                (None, cause) => causes.push(cause.unwrap_or(line).to_owned()),
+            }
+        }
         Self {
             what: what.into(),
-            why: why.to_string(),
-            hint: hint.into(),
+            why: causes.join(": "),
+            hint,
         }
     }
 
@@ -47,6 +55,16 @@ impl std::error::Error for Problem {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_of_three_lines_stays_three_lines() {
+        let inner = Problem::new("cannot open eth9", "there is none", "ip link");
+        let outer = Problem::new("cannot start a host", inner, "less");
+        assert_eq!(
+            outer.to_string(),
+            "cannot start a host\nwhy: cannot open eth9: there is none\ntry: ip link"
+        );
+    }
 
     #[test]
     fn three_lines() {

@@ -144,7 +144,7 @@ impl Pair {
         let listener = TcpListener::bind(&server_host, "10.77.0.1:0")?;
         let client = TcpStream::connect(&client_host, listener.local_addr()?)?;
         let (server, _) = listener.accept()?;
-        client.set_nodelay(true)?;
+        // Small writes may wait for one another, as they do in smoltcp until it is polled.
         client.set_nonblocking(true)?;
         server.set_nonblocking(true)?;
         Ok(Self {
