@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Bytes handed to the stack at a time: what is sent is on its way while the rest is copied.
 const PIECE: usize = 64 << 10;
+/// Most bytes read in one go. Two super-segments: one is copied while the other is under way.
+const READ_MOST: usize = 128 << 10;
 
 /// A TCP connection; the counterpart of [`std::net::TcpStream`], with the same names and behaviour.
 /// Beyond those: [`TcpStream::info`], and sending and receiving without copies
@@ -584,6 +586,9 @@ impl Read for &TcpStream {
         if out.is_empty() {
             return Ok(0);
         }
+        // not too much at a time: the sender hears of what was taken only between two calls
+        let most = out.len().min(READ_MOST);
+        let out = out.get_mut(..most).unwrap_or_default();
         self.socket
             .receive(|shard, now, id| shard.stack.tcp_recv(now, id, out))
     }

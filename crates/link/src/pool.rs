@@ -249,11 +249,23 @@ impl Pool {
     /// share one block, instead of pinning one each.
     pub fn append(&mut self, arena: &mut Arena, data: &[u8]) -> Option<Range> {
         let range = self.reserve_in(arena, data.len())?;
+        self.expect_more(range);
         let len = range.len as usize;
         if let (Some(to), Some(from)) = (self.bytes_mut(range), data.get(..len)) {
             to.copy_from_slice(from);
         }
         Some(range)
+    }
+
+    /// After a small piece another one is likely: asks for the memory a little ahead of it.
+    #[inline]
+    pub fn expect_more(&self, piece: Range) {
+        const SMALL: u32 = 2048;
+        const AHEAD: u32 = 512;
+        if piece.len <= SMALL {
+            let line = piece.end().next_multiple_of(64);
+            self.bytes.expect_write(line + AHEAD, piece.len);
+        }
     }
 
     /// As [`Pool::append`], for bytes the caller fills in: up to `len` of them in one piece.

@@ -22,7 +22,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::segment::Memory;
+use crate::segment::{Memory, expect_write};
 use crate::slot::{SLOT_WORDS, Slot};
 use crate::sync::{AtomicU64, Ordering, fence};
 use alloc::sync::Arc;
@@ -236,7 +236,17 @@ impl SlotProducer {
             .at(at + SLOT_WORDS - 1)
             .store(last, Ordering::Release);
         self.room.next = position.wrapping_add(1);
+        self.expect_next();
         true
+    }
+
+    /// The consumer has read the next entry when the ring came round last: asks for its lines.
+    #[inline]
+    fn expect_next(&self) {
+        let at = (self.room.next & (self.room.entries - 1)) as usize * SLOT_WORDS;
+        for line in [at, at + SLOT_WORDS / 2] {
+            expect_write(core::ptr::from_ref(self.slots.at(line)).cast());
+        }
     }
 
     /// Whether there was no room, and the consumer has moved since.

@@ -227,6 +227,15 @@ impl OwnBlocks {
         })
     }
 
+    /// Asks for the cache lines of `len` bytes at `offset`, to be written soon: see [`expect_write`].
+    #[inline]
+    pub(crate) fn expect_write(&self, offset: u32, len: u32) {
+        let end = offset.saturating_add(len).min(self.len);
+        for line in (offset..end).step_by(64) {
+            expect_write(self.base.as_ptr().wrapping_add(line as usize));
+        }
+    }
+
     /// The address of `len` bytes at `offset` with a share in the memory, for a block that leaves
     /// the pool.
     pub(crate) fn detach(&self, offset: u32, len: u32) -> Option<DetachedBytes> {
@@ -387,6 +396,28 @@ impl View {
         }
         n
     }
+}
+
+/// Asks for the cache line at `at`, to be written soon.
+///
+/// A line that the other process has read last must come back before a store to it is done. Stores
+/// wait for that in order, and everything that orders memory (a lock, a fence) waits for them: small
+/// writes would pay the way between two cores one by one. Asked for early, the lines come side by
+/// side. A hint about an address and nothing more: it cannot fault.
+#[inline]
+pub(crate) fn expect_write(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch changes nothing and never faults, whatever the address; processors without
+    // it take it for a no-op.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{0}]",
+            in(reg) at,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
 }
 
 /// Copies `n` bytes out of memory that somebody else may be writing at the same time.

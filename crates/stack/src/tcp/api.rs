@@ -15,6 +15,7 @@ use super::error::{ConnectError, ListenError, SendError, TcpError};
 use super::handshake::{self, Opening};
 use super::info;
 use super::output;
+use super::recv::AckOwed;
 use super::send::Fin;
 use super::settings::Settings;
 use super::socket::{ListenerId, Shutdown, TcpId, TcpInfo, TcpOption, TcpStatus};
@@ -212,13 +213,24 @@ impl Tcp {
                 break;
             }
             taken += n;
-            self.push_out(ip, now, id);
+            if !self.gathers(id) {
+                self.push_out(ip, now, id);
+            }
         }
         if taken > 0 {
             Ok(taken)
         } else {
             Err(SendError::WouldBlock)
         }
+    }
+
+    /// Whether what was just written waits for company and nothing else is to be sent: the way to the
+    /// output can be spared. Many small writes then cost little more than their copy.
+    #[inline]
+    fn gathers(&mut self, id: TcpId) -> bool {
+        self.open_mut(id).is_some_and(|open| {
+            open.straight && open.recv.owed != AckOwed::Now && open.send.gathers()
+        })
     }
 
     /// As [`Tcp::send`] for urgent data: the last byte taken is the last urgent one (RFC 6093 says:

@@ -632,6 +632,16 @@ impl Send {
         self.start_timer(now);
     }
 
+    /// Less than a full segment waits for the acknowledgement of a small one (Nagle), for which the
+    /// timer runs, and the buffer is far from full: there is nothing to do.
+    #[inline]
+    pub(super) fn gathers(&self) -> bool {
+        self.queue.end() - self.nxt < self.mss
+            && self.nagle.holds(self.una, self.nxt, self.small_end)
+            && matches!(self.timer, SendTimer::Retransmit(_))
+            && self.room() > self.buffer / 2
+    }
+
     /// Data is about to be sent by the application: restarts after an idle time.
     #[inline]
     pub(super) fn before_write(&mut self, now: Instant) {

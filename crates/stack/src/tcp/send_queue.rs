@@ -73,6 +73,7 @@ impl SendQueue {
         let Some(range) = pool.reserve_in(&mut self.arena, wanted) else {
             return 0;
         };
+        pool.expect_more(range);
         let n = range.len as usize;
         let (Some(from), Some(to)) = (data.get(..n), pool.bytes_mut(range)) else {
             return 0;
