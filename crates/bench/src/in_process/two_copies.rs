@@ -1,5 +1,5 @@
-//! The limit of a stack that copies in once and out once: the two copies and nothing else, in memory
-//! that stays in the second-level cache.
+//! The limit of a stack that copies in once and out once: the two copies and nothing else, in
+//! memory that stays in the second-level cache.
 
 use std::hint::black_box;
 

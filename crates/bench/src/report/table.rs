@@ -247,8 +247,8 @@ fn direction(direction: Direction) -> &'static str {
 fn notes(out: &mut String, document: &Document) {
     let _ = writeln!(
         out,
-        "\nCPU: both sides, polling included. Limits: a raw ring that copies in and out, or one cache\n\
-         line there and back, between the same two cores. Ratios are taken in pairs."
+        "\nCPU: both sides, polling included. Limits: a raw ring that copies in and out, or one\n\
+         cache line there and back, between the same two cores. Ratios are taken in pairs."
     );
     for skipped in &document.skipped {
         let _ = writeln!(
