@@ -227,7 +227,8 @@ impl OwnBlocks {
         })
     }
 
-    /// Asks for the cache lines of `len` bytes at `offset`, to be written soon: see [`expect_write`].
+    /// Asks for the cache lines of `len` bytes at `offset`, to be written soon: see
+    /// [`expect_write`].
     #[inline]
     pub(crate) fn expect_write(&self, offset: u32, len: u32) {
         let end = offset.saturating_add(len).min(self.len);
@@ -401,9 +402,9 @@ impl View {
 /// Asks for the cache line at `at`, to be written soon.
 ///
 /// A line that the other process has read last must come back before a store to it is done. Stores
-/// wait for that in order, and everything that orders memory (a lock, a fence) waits for them: small
-/// writes would pay the way between two cores one by one. Asked for early, the lines come side by
-/// side. A hint about an address and nothing more: it cannot fault.
+/// wait for that in order, and everything that orders memory (a lock, a fence) waits for them:
+/// small writes would pay the way between two cores one by one. Asked for early, the lines come
+/// side by side. A hint about an address and nothing more: it cannot fault.
 #[inline]
 pub(crate) fn expect_write(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,8 +1,8 @@
 //! Gannet as both ends of a TCP stream: two hosts in one process, one thread, joined by a channel.
 //!
 //! Nothing blocks: the one thread writes a little, then reads until the server's queue is empty,
-//! and so drives both hosts. A little, because what is under way then stays in the second-level cache:
-//! filling the whole queue first was a tenth slower.
+//! and so drives both hosts. A little, because what is under way then stays in the second-level
+//! cache: filling the whole queue first was a tenth slower.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};

@@ -110,7 +110,8 @@ fn batches() {
     }
 }
 
-/// RFC 1122 section 4.1.3.3: an error that ICMP reports reaches the application, in both directions.
+/// RFC 1122 section 4.1.3.3: an error that ICMP reports reaches the application, in both
+/// directions.
 #[test]
 fn nobody_at_the_port() {
     if not_root() {

@@ -118,7 +118,8 @@ pub(crate) fn wait(what: &str, mut f: impl FnMut() -> bool) {
     }
 }
 
-/// Sets a flag when it goes, so that a thread that waits for the flag ends when the test fails, too.
+/// Sets a flag when it goes, so that a thread that waits for the flag ends when the test fails,
+/// too.
 pub(crate) struct Over<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Over<'_> {

@@ -7,8 +7,8 @@ use gannet_link::Slot;
 
 use crate::link::LinkId;
 
-/// Most packets that wait for one neighbour: a batch of datagrams, so that the first is not lost for
-/// want of an address. (Linux: 208 KiB of them.)
+/// Most packets that wait for one neighbour: a batch of datagrams, so that the first is not lost
+/// for want of an address. (Linux: 208 KiB of them.)
 const PER_NEIGHBOUR: usize = 64;
 /// Most packets that wait in all.
 const IN_ALL: usize = 256;

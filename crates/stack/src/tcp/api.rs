@@ -224,8 +224,8 @@ impl Tcp {
         }
     }
 
-    /// Whether what was just written waits for company and nothing else is to be sent: the way to the
-    /// output can be spared. Many small writes then cost little more than their copy.
+    /// Whether what was just written waits for company and nothing else is to be sent: the way to
+    /// the output can be spared. Many small writes then cost little more than their copy.
     #[inline]
     fn gathers(&mut self, id: TcpId) -> bool {
         self.open_mut(id).is_some_and(|open| {
