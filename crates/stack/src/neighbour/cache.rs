@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!            lookup                 answer              lookup after 30 s,
-//! (none) -----------> Incomplete ----------> Reachable -----------------> Probe (still used; asked
-//! | asked 3 times,       ^       nothing arrives    | directly, then all                         
-//! v silence              | answer                   | are asked)                        Failed    
-//! +--------------------------+--> Failed
+//!  (none) -----------> Incomplete ----------> Reachable ----------------> Probe (still used; asked
+//!                          | asked 3 times,       ^       nothing arrives   | directly, then all
+//!                          v silence              | answer                  | are asked)
+//!                        Failed                   +-------------------------+--> Failed
 //! ```
 //! Only our own lookups may push another entry out, and only one that nobody used for a while: a
 //! flood of claims from the network finds the table full and changes nothing.
