@@ -71,7 +71,7 @@ pub struct TcpConfig {
 impl Default for TcpConfig {
     fn default() -> Self {
         TcpConfig {
-            send_buffer: 1 << 20,
+            send_buffer: 4 << 20,
             receive_buffer: 256 << 10,
             receive_buffer_max: 16 << 20,
             delayed_ack: Duration::from_millis(40),
