@@ -27,7 +27,8 @@ fn request(name: &str) -> io::Result<libc::ifreq> {
 
 fn call(fd: BorrowedFd<'_>, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: `fd` is open for as long as it is borrowed; every request number of this file reads
-    // and writes exactly one `ifreq`, which `request` is, exclusively borrowed.
+    // and writes exactly one `ifreq`, which `request` is, exclusively borrowed. `SIOCETHTOOL` also
+    // follows the pointer in it: `ethtool`, its only user, answers for what that points to.
     match unsafe { libc::ioctl(fd.as_raw_fd(), number as _, request as *mut libc::ifreq) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
