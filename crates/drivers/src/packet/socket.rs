@@ -130,6 +130,9 @@ impl AsFd for PacketSocket {
 
 impl Port for PacketSocket {
     const CALL: Call = Call::Socket;
+    /// What fits into 64 KiB with everything the kernel puts before and behind it, and thus the
+    /// whole of a super-segment but a few hundred bytes.
+    const PIECE: usize = 63 << 10;
 
     fn look(&self) -> LinkState {
         let fd = self.socket.as_fd();

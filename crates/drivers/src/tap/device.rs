@@ -179,6 +179,8 @@ impl AsFd for TapDevice {
 
 impl Port for TapDevice {
     const CALL: Call = Call::Device;
+    /// A device puts one page in one piece at most, whatever is asked for.
+    const PIECE: usize = 0;
 
     fn look(&self) -> LinkState {
         if sys::attached(self.device.as_fd()).is_err() {

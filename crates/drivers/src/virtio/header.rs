@@ -14,20 +14,22 @@ pub(crate) const HEADER: usize = HEADER_LEN;
 const TCP_FLAGS_AT: usize = 13;
 const TCP_CWR: u8 = 0x80;
 
-/// The header for `slot`.
+/// Bytes of the headers' length in the header: a hint, after which the kernel divides the frame.
+const HDR_LEN: std::ops::Range<usize> = 2..4;
+
+/// The header for `slot`, of which the kernel shall keep the first `piece` bytes in one piece; never
+/// less than the inline bytes, since headers have to be in it.
 #[inline]
-pub(crate) fn outgoing(slot: &Slot, medium: Medium) -> [u8; HEADER] {
+pub(crate) fn outgoing(slot: &Slot, medium: Medium, piece: usize) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
+    let hdr_len = piece.clamp(slot.inline_len().min(INLINE_MAX), usize::from(u16::MAX)) as u16;
     if slot.flags() & flags::CSUM_PARTIAL == 0 && slot.gso_size() == 0 {
-        // The header's length still matters: the kernel puts that much of a large frame into one
-        // piece, and headers have to be in it.
-        let len = slot.inline_len().min(INLINE_MAX) as u16;
-        bytes[2..4].copy_from_slice(&len.to_ne_bytes());
+        bytes[HDR_LEN].copy_from_slice(&hdr_len.to_ne_bytes());
         return bytes;
     }
     let (csum_start, csum_offset) = slot.checksum_place();
     let mut header = Header {
-        hdr_len: slot.inline_len().min(INLINE_MAX) as u16,
+        hdr_len,
         ..Header::default()
     };
     if slot.flags() & flags::CSUM_PARTIAL != 0 {
@@ -46,6 +48,14 @@ pub(crate) fn outgoing(slot: &Slot, medium: Medium) -> [u8; HEADER] {
     }
     let _ = header.emit(&mut bytes); // fails only when there is no room, and there is
     bytes
+}
+
+/// Asks for no more than the inline bytes in one piece. Says whether that is a change.
+pub(crate) fn divide(bytes: &mut [u8; HEADER], slot: &Slot) -> bool {
+    let least = (slot.inline_len().min(INLINE_MAX) as u16).to_ne_bytes();
+    let changes = bytes[HDR_LEN] != least;
+    bytes[HDR_LEN].copy_from_slice(&least);
+    changes
 }
 
 fn segmentation(slot: &Slot, medium: Medium) -> Segmentation {
@@ -160,7 +170,7 @@ mod tests {
             ),
             (&v4[..], Medium::Ethernet, both, 0, (34, 16), S::None, false),
         ] {
-            let bytes = outgoing(&slot(inline, set, gso, place), medium);
+            let bytes = outgoing(&slot(inline, set, gso, place), medium, 0);
             let (header, _) = Header::parse(&bytes).unwrap();
             assert_eq!(header.flags, Flags::NEEDS_CSUM);
             assert_eq!((header.segmentation, header.ecn), (segmentation, ecn));
@@ -168,7 +178,7 @@ mod tests {
             assert_eq!(usize::from(header.hdr_len), inline.len());
             assert_eq!(header.gso_size, gso);
         }
-        let plain = outgoing(&slot(&v4, 0, 0, (0, 0)), Medium::Ethernet);
+        let plain = outgoing(&slot(&v4, 0, 0, (0, 0)), Medium::Ethernet, 0);
         let (header, _) = Header::parse(&plain).unwrap();
         assert_eq!(
             header,
@@ -177,6 +187,25 @@ mod tests {
                 ..Header::default()
             }
         );
+    }
+
+    #[test]
+    fn the_kernel_divides_a_frame_behind_its_headers_or_later() {
+        for (set, gso) in [(0, 0), (flags::CSUM_PARTIAL, 1448)] {
+            let slot = slot(&[0x45; 66], set, gso, (34, 16));
+            // piece asked for -> hdr_len
+            for (piece, expected) in [(0, 66), (66, 66), (64_512, 64_512), (70_000, 65_535)] {
+                let mut bytes = outgoing(&slot, Medium::Ethernet, piece);
+                let hdr_len = |bytes: &_| Header::parse(bytes).unwrap().0.hdr_len;
+                assert_eq!(hdr_len(&bytes[..]), expected, "{piece}");
+                assert_eq!(divide(&mut bytes, &slot), expected > 66, "{piece}");
+                assert_eq!(hdr_len(&bytes[..]), 66, "{piece}");
+                assert!(
+                    !divide(&mut bytes, &slot),
+                    "{piece}: nothing left to change"
+                );
+            }
+        }
     }
 
     #[test]
