@@ -86,6 +86,17 @@ impl AnyDriver {
         }
     }
 
+    /// Whether the traffic descriptor is the kernel's own queue, readable whenever a frame waits,
+    /// rather than a bell that rings on demand. Such a one is watched only by who sleeps: the
+    /// kernel would announce every single frame, both ways, to watchers who are awake and know.
+    pub(crate) fn tells_all(&self) -> bool {
+        match self {
+            AnyDriver::Channel(_) | AnyDriver::Network => false,
+            AnyDriver::Packet(_) | AnyDriver::Tap(_) => true,
+            AnyDriver::Captured(captured) => captured.inner().tells_all(),
+        }
+    }
+
     /// The descriptor that is readable when the peer is gone.
     pub(crate) fn hang_up_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {

@@ -112,7 +112,7 @@ impl Shard {
         let number = self.next_link;
         self.next_link = self.next_link.wrapping_add(1);
         let driver = &endpoint.driver;
-        if let Some(fd) = driver.traffic_fd() {
+        if let Some(fd) = driver.traffic_fd().filter(|_| !driver.tells_all()) {
             self.watch.add(fd, Signal::Traffic(number))?;
         }
         if let Some(fd) = driver.hang_up_fd() {
@@ -221,6 +221,24 @@ impl Shard {
         if let Some(endpoint) = self.stack.link_mut(attached.id) {
             act(&mut endpoint.driver);
         }
+    }
+
+    /// From now on, or no longer, watches the descriptors that tell of every frame: see
+    /// [`AnyDriver::tells_all`]. `false`: one of them cannot be watched.
+    pub(crate) fn watch_interfaces(&self, on: bool) -> bool {
+        let mut all = true;
+        for link in &self.links {
+            let driver = self.stack.link(link.id).map(|endpoint| &endpoint.driver);
+            let driver = driver.filter(|driver| driver.tells_all());
+            let Some(fd) = driver.and_then(AnyDriver::traffic_fd) else {
+                continue;
+            };
+            match on {
+                true => all &= self.watch.add(fd, Signal::Traffic(link.number)).is_ok(),
+                false => self.watch.remove(fd),
+            }
+        }
+        all
     }
 
     /// Takes in everybody who knocks.

@@ -348,6 +348,10 @@ impl Shared {
             }
             until = until.min(now + NAP);
         }
+        // What came since the last look is seen at once: the descriptors are readable.
+        if !shard.watch_interfaces(true) {
+            until = until.min(now + NAP);
+        }
         let calls = shard.waiting.calls;
         shard.waiting.leader = Some(Leader {
             socket,
@@ -363,6 +367,7 @@ impl Shared {
         if kicked {
             self.watch.unkick();
         }
+        shard.watch_interfaces(false);
         if armed {
             shard.stack.disarm();
         }
