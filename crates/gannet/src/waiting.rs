@@ -212,6 +212,8 @@ impl Shared {
     /// The shard, for this thread alone.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Shard> {
+        #[cfg(test)]
+        tests::lock_is_open();
         if let Ok(shard) = self.shard.try_lock() {
             return shard;
         }
@@ -500,3 +502,6 @@ impl Shared {
         self.background.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;
