@@ -22,6 +22,7 @@ mod loss;
 mod recovery;
 mod retransmit;
 mod robustness;
+mod silent_neighbour;
 mod straight_line;
 mod syn_received;
 mod syn_sent;
