@@ -126,8 +126,9 @@ impl RecvBlock {
 impl Drop for RecvBlock {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
-            let shared = &self.host.shared;
-            shared.call(|shard, _| shard.stack.tcp_release_block(block));
+            let mut shard = self.host.shared.lock();
+            shard.stack.tcp_release_block(block);
+            shard.stack.flush();
         }
     }
 }

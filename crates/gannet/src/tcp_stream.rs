@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Bytes handed to the stack at a time: what is sent is on its way while the rest is copied.
 const PIECE: usize = 64 << 10;
+/// Longest write that may only join what waits to be sent.
+const SMALL_WRITE: usize = 4096;
 /// Most bytes read in one go. Two super-segments: one is copied while the other is under way.
 const READ_MOST: usize = 128 << 10;
 
@@ -482,6 +484,18 @@ impl Connection {
         })
     }
 
+    /// Queues the first bytes of `data` if it is small and only joins what waits to be sent anyway:
+    /// then everything else that belongs to a call can be spared. `None`: it is not so, write in
+    /// the ordinary way.
+    #[inline]
+    fn join(&self, data: &[u8]) -> Option<usize> {
+        if data.len() > SMALL_WRITE {
+            return None;
+        }
+        let shared = &self.host.shared;
+        shared.brief(|shard| shard.stack.tcp_join(self.id, data))
+    }
+
     /// Queues all of `data`, waiting for room as often as needed; less only if patience ends.
     fn write(&self, data: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut slices = data.iter();
@@ -610,7 +624,10 @@ impl Read for &TcpStream {
 
 impl Write for &TcpStream {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.socket.write(&[IoSlice::new(data)])
+        match self.socket.join(data) {
+            Some(taken) => Ok(taken),
+            None => self.socket.write(&[IoSlice::new(data)]),
+        }
     }
 
     fn write_vectored(&mut self, data: &[IoSlice<'_>]) -> io::Result<usize> {

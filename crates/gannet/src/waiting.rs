@@ -39,8 +39,13 @@ const LOOKS: u32 = 16;
 const DOZE: Duration = Duration::from_millis(10);
 /// At first, and while other threads wait for their sockets and nobody leads.
 const SHORT_DOZE: Duration = Duration::from_millis(1);
-/// An application that comes back sooner than this need not appoint a leader when it leaves.
-const QUICK: Duration = Duration::from_micros(50);
+/// Longest absence that is told from longer ones, in nanoseconds.
+const AWAY_MAX: u64 = DOZE.as_nanos() as u64;
+/// An application that comes back within so many nanoseconds need not appoint a leader when it
+/// leaves.
+const QUICK: u64 = 50_000;
+/// Calls in a row that may do without the clock: the links must have their turn.
+const BRIEF_MAX: u32 = 16;
 /// Arming fails when there is work; so often in a row it fails for work that cannot be done now.
 const VAIN_ARMS: u32 = 4;
 /// Then sleep unarmed, but not for long.
@@ -69,9 +74,12 @@ pub(crate) struct Waiting {
     spinners: u32,
     /// Calls made so far: how the background thread sees that the application is busy.
     calls: u64,
-    /// When the last call ended, and how long the application stays away between two, smoothed.
+    /// Calls in a row that did without the clock.
+    brief: u32,
+    /// When the last call ended, and how many nanoseconds the application stays away between two,
+    /// smoothed.
     ended: Instant,
-    away: Duration,
+    away: u64,
     vain_arms: u32,
     parked: bool,
     closing: bool,
@@ -181,8 +189,8 @@ impl Waiting {
 
     fn call_begins(&mut self, now: Instant) {
         self.calls = self.calls.wrapping_add(1);
-        let away = (now - self.ended).min(DOZE);
-        self.away = (self.away * 3 + away) / 4;
+        let away = now.as_nanos().saturating_sub(self.ended.as_nanos());
+        self.away = (self.away * 3 + away.min(AWAY_MAX)) / 4;
     }
 }
 
@@ -221,6 +229,22 @@ impl Shared {
         let shard = self.shard.lock().unwrap_or_else(PoisonError::into_inner);
         self.contenders.fetch_sub(1, Ordering::Relaxed);
         shard
+    }
+
+    /// One call that leads to nothing but what it does itself: nothing is to be sent, nobody is to be
+    /// told, so not even the clock is needed. `None`: `work` said that this is not such a case, or
+    /// there were many of them; make an ordinary call.
+    #[inline]
+    pub(crate) fn brief<T>(&self, work: impl FnOnce(&mut Shard) -> Option<T>) -> Option<T> {
+        let mut shard = self.lock();
+        if shard.waiting.brief >= BRIEF_MAX {
+            shard.waiting.brief = 0;
+            return None;
+        }
+        let done = work(&mut shard)?;
+        shard.waiting.brief += 1;
+        shard.waiting.calls = shard.waiting.calls.wrapping_add(1);
+        Some(done)
     }
 
     /// One call on a socket that never waits.

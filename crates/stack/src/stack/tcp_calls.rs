@@ -67,6 +67,15 @@ impl<D: Driver> Stack<D> {
         self.tcp.send(&mut self.ip, now, id, data)
     }
 
+    /// Queues the first bytes of `data` if they only join others that wait for company (Nagle), all
+    /// together less than a full segment: nothing is to be sent then, so this needs neither the
+    /// time nor a look at the links. How many bytes were taken, never 0; `None`, and nothing has
+    /// happened, when it is not so: see [`Stack::tcp_send`].
+    #[inline]
+    pub fn tcp_join(&mut self, id: TcpId, data: &[u8]) -> Option<usize> {
+        self.tcp.join(&mut self.ip, id, data)
+    }
+
     /// As [`Stack::tcp_send`] for urgent data: the last byte taken is the last urgent one (RFC 6093
     /// says: do not use it in anything new).
     ///

@@ -233,6 +233,31 @@ impl Tcp {
         })
     }
 
+    /// Queues the first bytes of `data` if that is all there is to do: see
+    /// [`crate::Stack::tcp_join`].
+    #[inline]
+    pub fn join<D: Driver>(&mut self, ip: &mut Ip<D>, id: TcpId, data: &[u8]) -> Option<usize> {
+        let entry = self.table.get_mut(id).filter(|e| e.conn.error.is_none())?;
+        let State::Open(open) = &mut entry.conn.state else {
+            return None;
+        };
+        let pool = &mut ip.endpoint(entry.conn.path.link)?.pool;
+        let send = &mut open.send;
+        let len = u32::try_from(data.len()).ok()?;
+        let joins = len > 0
+            && open.straight
+            && open.recv.owed != AckOwed::Now
+            && send.fin == Fin::Open
+            && send.gathers_with(len)
+            && memory_share(pool, send.queue.len()) >= len;
+        let taken = if joins {
+            send.queue.append(pool, data, len)
+        } else {
+            0
+        };
+        (taken > 0).then_some(taken as usize)
+    }
+
     /// As [`Tcp::send`] for urgent data: the last byte taken is the last urgent one (RFC 6093 says:
     /// do not use it in anything new).
     ///

@@ -636,7 +636,13 @@ impl Send {
     /// timer runs, and the buffer is far from full: there is nothing to do.
     #[inline]
     pub(super) fn gathers(&self) -> bool {
-        self.queue.end() - self.nxt < self.mss
+        self.gathers_with(0)
+    }
+
+    /// The same with `more` bytes behind what is queued.
+    #[inline]
+    pub(super) fn gathers_with(&self, more: u32) -> bool {
+        (self.queue.end() - self.nxt).saturating_add(more) < self.mss
             && self.nagle.holds(self.una, self.nxt, self.small_end)
             && matches!(self.timer, SendTimer::Retransmit(_))
             && self.room() > self.buffer / 2

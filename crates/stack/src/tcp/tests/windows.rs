@@ -3,8 +3,8 @@
 use core::time::Duration;
 use std::vec::Vec;
 
-use super::peer::{ACK, FIN, PSH, Peer, Seg, all_options, mss_only, seg};
-use crate::tcp::{TcpOption, TcpState};
+use super::peer::{ACK, FIN, PSH, Peer, RST, Seg, all_options, mss_only, seg};
+use crate::tcp::{SendError, TcpError, TcpOption, TcpState};
 
 fn briefs(sent: &[Seg]) -> Vec<(gannet_wire::tcp::Flags, u32, u32, u32)> {
     sent.iter().map(Seg::brief).collect()
@@ -172,6 +172,44 @@ fn section_3_7_4_nagle() {
     p.host.tcp_set_option(p.id(), TcpOption::NoDelay(true));
     assert_eq!(p.write(b"d").len(), 1);
     assert_eq!(p.write(b"e").len(), 1);
+}
+
+/// What only joins others that wait is taken without a look at anything else, and leaves with them.
+#[test]
+fn joining_what_nagle_holds() {
+    let mut p = Peer::active(mss_only(1000));
+    let id = p.id();
+    assert_eq!(p.host.tcp_join(id, b"a"), None, "nothing is under way");
+    assert_eq!(p.write(b"a").len(), 1);
+    assert_eq!(p.host.tcp_join(id, b"bc"), Some(2));
+    assert_eq!(p.host.tcp_join(id, &[b'd'; 997]), Some(997));
+    assert_eq!(p.host.tcp_join(id, b"e"), None, "a full segment leaves");
+    assert_eq!(p.host.tcp_join(id, b""), None, "nothing to take");
+    assert_eq!(p.poll(), []);
+    let out = p.send(&seg(ACK, 1, 2));
+    assert_eq!(briefs(&out), [(ACK | PSH, 2, 1, 999)]);
+    assert_eq!(out[0].payload[..3], *b"bcd");
+    p.host.tcp_set_option(id, TcpOption::NoDelay(true));
+    assert_eq!(p.host.tcp_join(id, b"f"), None, "small ones do not wait");
+}
+
+#[test]
+fn joining_a_connection_that_takes_no_more() {
+    let waiting = || {
+        let mut p = Peer::active(mss_only(1000));
+        p.write(b"a");
+        assert_eq!(p.host.tcp_join(p.id(), b"b"), Some(1));
+        p
+    };
+    let mut p = waiting();
+    p.shutdown();
+    assert_eq!(p.host.tcp_join(p.id(), b"c"), None, "behind the FIN");
+    let mut p = waiting();
+    p.send(&seg(RST, 1, 1));
+    let id = p.id();
+    assert_eq!(p.host.tcp_join(id, b"c"), None, "reset");
+    let told = p.host.tcp_send(p.now, id, b"c");
+    assert_eq!(told, Err(SendError::Failed(TcpError::Reset)), "kept");
 }
 
 #[test]
