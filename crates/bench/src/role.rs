@@ -197,6 +197,8 @@ pub enum Library {
     Smoltcp,
     /// smoltcp over a device that carries 1,500-byte packets.
     SmoltcpSmallPackets,
+    /// smoltcp over 65,535-byte packets, with the bytes written and read in its sockets' buffers.
+    SmoltcpInPlace,
     /// Gannet with blocks that are written and read in place: nothing is copied.
     GannetInPlace,
     /// No stack at all: what a stack that copies in once and out once would reach at best.

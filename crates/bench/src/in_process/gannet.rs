@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 
-use gannet::{Host, TcpListener, TcpStream};
+use gannet::{ChannelOptions, Host, TcpListener, TcpStream};
 
 use crate::error::Problem;
 use crate::pattern;
@@ -25,7 +25,7 @@ const BURST: u64 = 64 * 1024;
 /// # Errors
 /// When the stack refuses, stands still or delivers a wrong byte.
 pub fn stream(load: &Load) -> Result<Report, Problem> {
-    let mut pair = Pair::connect().map_err(broken)?;
+    let mut pair = Pair::connect(ChannelOptions::default()).map_err(broken)?;
     let mut message = vec![0; load.size.max(1)];
     let mut buffer = vec![0; load.size.max(64 * 1024)];
     pattern::fill(0, &mut message);
@@ -74,7 +74,7 @@ pub fn stream(load: &Load) -> Result<Report, Problem> {
 /// # Errors
 /// As [`stream`].
 pub fn stream_in_place(load: &Load) -> Result<Report, Problem> {
-    let pair = Pair::connect().map_err(broken)?;
+    let pair = Pair::connect(large_blocks()).map_err(broken)?;
     let (mut written, mut read, mut idle) = (0u64, 0u64, 0);
     let mut seen = vec![0; 64 * 1024];
     let looked_at = if load.verify { usize::MAX } else { 64 };
@@ -114,6 +114,15 @@ pub fn stream_in_place(load: &Load) -> Result<Report, Problem> {
     })
 }
 
+/// Blocks of 64 KiB, one for each write of that size, in as much memory as usual.
+fn large_blocks() -> ChannelOptions {
+    let mut options = ChannelOptions::default();
+    let bytes = options.layout.block_bytes * options.layout.blocks;
+    options.layout.block_bytes = 64 << 10;
+    options.layout.blocks = bytes / options.layout.block_bytes;
+    options
+}
+
 fn check(position: u64, bytes: &[u8]) -> Result<(), Problem> {
     match pattern::first_difference(position, bytes) {
         Some(at) => Err(broken(format!("byte {at} is wrong"))),
@@ -137,10 +146,16 @@ struct Pair {
 }
 
 impl Pair {
-    fn connect() -> std::io::Result<Self> {
+    fn connect(channel: ChannelOptions) -> std::io::Result<Self> {
         let network = format!("gannet-bench-{}", std::process::id());
-        let server_host = Host::builder().channel(&network, "10.77.0.1/24").build()?;
-        let client_host = Host::builder().channel(&network, "10.77.0.2/24").build()?;
+        let server_host = Host::builder()
+            .channel(&network, "10.77.0.1/24")
+            .channel_options(channel)
+            .build()?;
+        let client_host = Host::builder()
+            .channel(&network, "10.77.0.2/24")
+            .channel_options(channel)
+            .build()?;
         let listener = TcpListener::bind(&server_host, "10.77.0.1:0")?;
         let client = TcpStream::connect(&client_host, listener.local_addr()?)?;
         let (server, _) = listener.accept()?;

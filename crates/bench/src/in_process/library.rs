@@ -14,6 +14,7 @@ pub fn run(job: &InProcessJob) -> Result<Report, Problem> {
         Library::GannetInPlace => gannet::stream_in_place(&job.load),
         Library::TwoCopies => Ok(two_copies::run(&job.load)),
         Library::Smoltcp => smoltcp::stream(&job.load, 65_535),
+        Library::SmoltcpInPlace => smoltcp::stream_in_place(&job.load),
         Library::SmoltcpSmallPackets => smoltcp::stream(&job.load, 1_500),
     }
 }

@@ -82,7 +82,10 @@ pub struct Row {
     /// Gannet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gannet: Option<Figure>,
-    /// Gannet in one process, blocks written and read in place: not compared with anybody.
+    /// smoltcp over 65,535-byte packets, written and read in its sockets' buffers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub smoltcp_in_place: Option<Figure>,
+    /// Gannet in one process, blocks written and read in place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gannet_in_place: Option<Figure>,
     /// How many times better Gannet is than `kernel` (or `smoltcp`): more a second, or less time.
@@ -91,6 +94,9 @@ pub struct Row {
     /// The same against `kernel_busy`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio_busy: Option<Summary>,
+    /// How many times better `gannet_in_place` is than `smoltcp_in_place`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ratio_in_place: Option<Summary>,
     /// What the machine can do: the raw ring, the cache-line round trip, or (in one process) a copy
     /// in and a copy out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -188,6 +194,7 @@ fn row(measured: &Measured, subject: Option<Option<Direction>>) -> Row {
     let busy = find(Column::Kernel(PeerKind::KernelBusy));
     let smoltcp = find(Column::Library(Library::Smoltcp));
     let smoltcp_mtu_1500 = find(Column::Library(Library::SmoltcpSmallPackets));
+    let smoltcp_in_place = find(Column::Library(Library::SmoltcpInPlace));
     let in_place = find(Column::Library(Library::GannetInPlace));
     let limit = find(Column::Limit(Limit::RawRing))
         .or(find(Column::Limit(Limit::CacheLine)))
@@ -209,9 +216,11 @@ fn row(measured: &Measured, subject: Option<Option<Direction>>) -> Row {
         smoltcp: smoltcp.and_then(figure),
         smoltcp_mtu_1500: smoltcp_mtu_1500.and_then(figure),
         gannet: gannet.and_then(figure),
+        smoltcp_in_place: smoltcp_in_place.and_then(figure),
         gannet_in_place: in_place.and_then(figure),
         ratio: better(kernel.or(smoltcp)),
         ratio_busy: better(busy),
+        ratio_in_place: times_better(workload, in_place, smoltcp_in_place),
         limit: limit.and_then(figure),
         limit_share: share(gannet),
         kernel_limit_share: share(kernel),

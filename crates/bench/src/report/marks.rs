@@ -108,11 +108,16 @@ fn streams(find: &Find<'_>) -> Vec<Mark> {
             0.8,
         ),
         at_least(
-            "TCP stream, one process, one core: times smoltcp",
+            "TCP stream, one process, one core, copied in and out: times smoltcp",
             ratio(library),
             3.0,
         )
         .within("a copy in and a copy out, no stack", limit_ratio(library)),
+        at_least(
+            "TCP stream, one process, one core, in place: times smoltcp in place",
+            library.and_then(|row| Some(row.ratio_in_place?.median)),
+            3.0,
+        ),
     ]
 }
 

@@ -154,6 +154,11 @@ fn lines(row: &Row) -> Vec<Line<'_>> {
         ("smoltcp", &row.smoltcp, times(&row.ratio)),
         ("smoltcp, MTU 1500", &row.smoltcp_mtu_1500, None),
         (limit, &row.limit, share(row.limit_share)),
+        (
+            "smoltcp, in place",
+            &row.smoltcp_in_place,
+            times(&row.ratio_in_place),
+        ),
         ("Gannet, in place", &row.gannet_in_place, None),
         ("Gannet", &row.gannet, None),
     ];

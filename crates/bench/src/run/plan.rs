@@ -81,7 +81,9 @@ impl Column {
             Self::Kernel(PeerKind::Kernel) => Contender::Kernel,
             Self::Kernel(PeerKind::KernelBusy) => Contender::KernelBusy,
             Self::Kernel(PeerKind::KernelBatch) => Contender::KernelBatch,
-            Self::Library(Library::Smoltcp | Library::SmoltcpSmallPackets) => Contender::Smoltcp,
+            Self::Library(
+                Library::Smoltcp | Library::SmoltcpSmallPackets | Library::SmoltcpInPlace,
+            ) => Contender::Smoltcp,
             Self::Limit(_) | Self::Library(Library::TwoCopies) => Contender::Limit,
             Self::Subject(_)
             | Self::Kernel(PeerKind::Gannet)
@@ -176,6 +178,7 @@ fn subjects(link: Link) -> Vec<(Column, Way)> {
             let beside = |library| (Column::Library(library), Way::Library(library));
             vec![
                 (Column::Subject(None), Way::Library(Library::Gannet)),
+                beside(Library::SmoltcpInPlace),
                 beside(Library::GannetInPlace),
                 beside(Library::TwoCopies),
             ]
