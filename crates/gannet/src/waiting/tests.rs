@@ -170,8 +170,8 @@ fn the_leaders_doorbell_is_left_to_the_leader() {
     assert_eq!(here.wakes_for(), [], "a ring that nobody forgets");
 }
 
-/// Somebody else may take in what a call waits for whenever the call has not got the lock, and tells
-/// nobody if nobody sleeps yet. So a call that falls asleep after that must have looked again.
+/// Somebody else may take in what a call waits for whenever the call has not got the lock, and
+/// tells nobody if nobody sleeps yet. So a call that falls asleep after that must look again first.
 #[test]
 fn what_came_in_while_the_lock_was_open_is_not_slept_through() {
     // Another thread that spins makes this one a follower, else it leads.
