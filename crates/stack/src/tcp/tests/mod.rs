@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `peer.rs` | the harness: one stack, and the tests as its peer |
 //! | `recorder.rs` | a driver that keeps every slot |
+//! | `resent.rs` | how soon one may be sent again what was sent again before |
 //! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
 
 mod marks;
 mod peer;
 mod recorder;
+mod resent;
 mod transfer;
 
 mod close;

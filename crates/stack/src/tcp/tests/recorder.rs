@@ -14,6 +14,7 @@ use crate::testing::Simulated;
 /// A slot as it was sent, its payload resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
+    pub(super) at: Instant,
     pub(super) inline: Vec<u8>,
     pub(super) ranges: Vec<Vec<u8>>,
     pub(super) flags: u16,
@@ -22,7 +23,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    fn of(pool: &Pool, slot: &Slot) -> Self {
+    fn of(at: Instant, pool: &Pool, slot: &Slot) -> Self {
         let range = |index| {
             let (offset, len) = slot.raw_range(index);
             let space = Space::Own;
@@ -30,6 +31,7 @@ impl Sent {
             pool.bytes(range).expect("a pinned range").to_vec()
         };
         Sent {
+            at,
             inline: slot.inline().to_vec(),
             ranges: (0..slot.range_count()).map(range).collect(),
             flags: slot.flags(),
@@ -122,7 +124,7 @@ impl<D: Driver> Driver for Recorder<D> {
         }
         if let Some(sent) = &mut self.sent {
             let order = ORDER.fetch_add(1, Ordering::Relaxed);
-            sent.push((order, Sent::of(pool, slot)));
+            sent.push((order, Sent::of(self.now, pool, slot)));
         }
         if self.loses(slot) {
             for index in 0..slot.range_count() {

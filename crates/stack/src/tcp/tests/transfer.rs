@@ -9,8 +9,9 @@ use gannet_link::{Endpoint, Medium};
 use gannet_wire::tcp::{self, Flags, Options};
 
 use super::recorder::{Loss, Recorder, Sent};
+use super::resent::Resent;
 use crate::Config;
-use crate::tcp::{ListenerId, RecvError, SendError, Shutdown, TcpId};
+use crate::tcp::{ListenerId, RecvError, SendError, Shutdown, TcpId, TcpInfo};
 use crate::testing::{A, B, Pair, Simulated, Wire, WireConfig, WireDriver};
 
 /// A pair whose ends record.
@@ -74,6 +75,7 @@ pub(super) struct Transfer {
     listener: ListenerId,
     streams: [Stream; 2],
     seen: [Seen; 2],
+    resent: [Resent; 2],
     rng: Rng,
     seed: u64,
     header: usize,
@@ -109,6 +111,7 @@ impl Transfer {
             listener,
             streams: [lens.0, lens.1].map(|len| Stream::new(&mut rng, len)),
             seen: [Seen::default(); 2],
+            resent: [(); 2].map(|()| Resent::new(seed, wire.delay)),
             rng,
             seed,
             header: match wire.medium {
@@ -227,6 +230,25 @@ impl Transfer {
         for (_, side, sent) in all {
             self.judge_one(side, &sent);
         }
+        for side in 0..2 {
+            if let Some(info) = self.info(side) {
+                self.resent[side].judged(&info);
+            }
+        }
+    }
+
+    /// The connection's end at a side.
+    fn info(&self, side: usize) -> Option<TcpInfo> {
+        match side {
+            0 => self.pair.a.tcp_info(self.client),
+            _ => self.pair.b.tcp_info(self.server?),
+        }
+    }
+
+    fn judge_again(&mut self, side: usize, numbers: (u32, u32), max: u32, at: Instant) {
+        let info = self.info(side);
+        let info = info.expect("whoever sends again is there");
+        self.resent[side].judge(numbers, max, at, &info);
     }
 
     fn judge_one(&mut self, side: usize, sent: &Sent) {
@@ -259,6 +281,9 @@ impl Transfer {
                 ours.edge
             );
         }
+        if seq < ours.max && seq < end && !syn {
+            self.judge_again(side, (seq, end.min(ours.max)), ours.max, sent.at);
+        }
         ours.max = ours.max.max(end);
         if header.flags.contains(Flags::ACK) {
             let ack = header.ack.wrapping_sub(theirs.iss.expect("they began"));
@@ -268,6 +293,10 @@ impl Transfer {
             );
             let both = ours.scale.zip(theirs.scale);
             let shift = both.map_or(0, |(o, _)| if syn { 0 } else { o });
+            for &(left, right) in options.sack.as_slice() {
+                let [left, right] = [left, right].map(|n| n.wrapping_sub(theirs.iss.unwrap_or(0)));
+                self.resent[1 - side].report(left, right, sent.at);
+            }
             theirs.edge = theirs.edge.max(ack + (u32::from(header.window) << shift));
         }
         self.seen = match side {
@@ -288,6 +317,8 @@ impl Transfer {
             self.pair.settle();
             self.judge();
             self.applications();
+            self.pair.settle();
+            self.judge();
             let before = self.pair.now;
             let more = self.pair.step();
             let moved = more || self.pair.now > before;
@@ -341,8 +372,7 @@ impl Transfer {
             .streams
             .each_ref()
             .map(|s| (s.written, s.read, s.data.len()));
-        let a = self.pair.a.tcp_info(self.client);
-        let b = self.server.and_then(|id| self.pair.b.tcp_info(id));
+        let (a, b) = (self.info(0), self.info(1));
         std::format!(
             "seed {} at {}: {read:?} {a:#?} {b:#?}",
             self.seed,
