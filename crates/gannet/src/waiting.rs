@@ -231,9 +231,9 @@ impl Shared {
         shard
     }
 
-    /// One call that leads to nothing but what it does itself: nothing is to be sent, nobody is to be
-    /// told, so not even the clock is needed. `None`: `work` said that this is not such a case, or
-    /// there were many of them; make an ordinary call.
+    /// One call that leads to nothing but what it does itself: nothing is to be sent, nobody is to
+    /// be told, so not even the clock is needed. `None`: `work` said that this is not such a case,
+    /// or there were many of them; make an ordinary call.
     #[inline]
     pub(crate) fn brief<T>(&self, work: impl FnOnce(&mut Shard) -> Option<T>) -> Option<T> {
         let mut shard = self.lock();

@@ -44,7 +44,8 @@ pub trait Port: AsFd {
     /// How frames pass through it.
     const CALL: Call;
     /// How many bytes of a frame the kernel is asked to keep in one piece, if that is more than the
-    /// headers. One long piece is copied faster than many pages: `docs/decisions/packet-sockets.md`.
+    /// headers. It copies one long piece faster than many pages: see
+    /// `docs/decisions/packet-sockets.md`.
     const PIECE: usize;
 
     /// Asks the kernel for the state of the interface. Costs a system call or two.
@@ -89,7 +90,8 @@ const SMALL: usize = 2048;
 /// Bytes from which on a frame is a batch of its own: its copy takes longer than everything else,
 /// and whoever sent it waits for an acknowledgement.
 const LARGE: usize = 16 << 10;
-/// Frames asked for at least unless they are large: a batch of one then says that there is no other.
+/// Frames asked for at least unless they are large: a batch of one then says that there is no
+/// other.
 const APPETITE_MIN: usize = 2;
 const NO_TARGET: Target = Target::of(Range::EMPTY);
 

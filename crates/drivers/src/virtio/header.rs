@@ -17,8 +17,8 @@ const TCP_CWR: u8 = 0x80;
 /// Bytes of the headers' length in the header: a hint, after which the kernel divides the frame.
 const HDR_LEN: std::ops::Range<usize> = 2..4;
 
-/// The header for `slot`, of which the kernel shall keep the first `piece` bytes in one piece; never
-/// less than the inline bytes, since headers have to be in it.
+/// The header for `slot`, of which the kernel shall keep the first `piece` bytes in one piece;
+/// never less than the inline bytes, since headers have to be in it.
 #[inline]
 pub(crate) fn outgoing(slot: &Slot, medium: Medium, piece: usize) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
