@@ -191,7 +191,8 @@ impl World {
         let len = usize::from(input.word()) % 9000;
         let mut buffer = vec![1; len];
         match what & 15 {
-            1..=3 => _ = self.stack.tcp_send(now, id, &buffer),
+            1 | 2 => _ = self.stack.tcp_send(now, id, &buffer),
+            3 => _ = self.stack.tcp_join(id, &buffer),
             4..=6 => _ = self.stack.tcp_recv(now, id, &mut buffer),
             7 => _ = self.stack.tcp_send_urgent(now, id, &buffer),
             8 => {

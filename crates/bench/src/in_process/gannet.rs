@@ -9,13 +9,10 @@ use std::io::{ErrorKind, Read, Write};
 
 use gannet::{ChannelOptions, Host, TcpListener, TcpStream};
 
+use super::tally::{self, Tally};
 use crate::error::Problem;
 use crate::pattern;
 use crate::role::{Load, Report};
-use crate::workload::{Clock, cpu_seconds};
-
-/// Looks without a byte after which the stack is taken for stuck.
-const PATIENCE: u32 = 10_000_000;
 
 /// Bytes written before they are read again.
 const BURST: u64 = 64 * 1024;
@@ -29,9 +26,8 @@ pub fn stream(load: &Load) -> Result<Report, Problem> {
     let mut message = vec![0; load.size.max(1)];
     let mut buffer = vec![0; load.size.max(64 * 1024)];
     pattern::fill(0, &mut message);
-    let (mut written, mut read, mut offset, mut idle) = (0u64, 0u64, 0, 0);
-    let begin = cpu_seconds();
-    let mut clock = Clock::start(load);
+    let (mut written, mut offset) = (0u64, 0);
+    let mut tally = Tally::start(load);
     loop {
         let burst = written + BURST;
         while written < burst
@@ -43,28 +39,13 @@ pub fn stream(load: &Load) -> Result<Report, Problem> {
                 pattern::fill(written, &mut message);
             }
         }
-        let mut over = false;
         while let Some(count) = pair.read(&mut buffer)? {
-            if load.verify {
-                check(read, buffer.get(..count).unwrap_or_default())?;
-            }
-            read += count as u64;
-            over |= clock.count(count as u64);
-            idle = 0;
+            tally.received(count, &buffer).map_err(broken)?;
         }
-        idle += 1;
-        if idle > PATIENCE {
-            return Err(broken("it stands still"));
-        }
-        if over {
-            break;
+        if tally.is_over().map_err(broken)? {
+            return Ok(tally.report());
         }
     }
-    let verified_bytes = if load.verify { read } else { 0 };
-    Ok(Report {
-        verified_bytes,
-        ..clock.report(cpu_seconds() - begin)
-    })
 }
 
 /// The same with blocks: each is written in place by the sender (its first bytes; all of them when
@@ -75,11 +56,10 @@ pub fn stream(load: &Load) -> Result<Report, Problem> {
 /// As [`stream`].
 pub fn stream_in_place(load: &Load) -> Result<Report, Problem> {
     let pair = Pair::connect(large_blocks()).map_err(broken)?;
-    let (mut written, mut read, mut idle) = (0u64, 0u64, 0);
+    let mut written = 0u64;
     let mut seen = vec![0; 64 * 1024];
     let looked_at = if load.verify { usize::MAX } else { 64 };
-    let begin = cpu_seconds();
-    let mut clock = Clock::start(load);
+    let mut tally = Tally::start(load);
     loop {
         if let Some(mut block) = when_possible(pair.client.take_block())? {
             let len = load.size.clamp(1, block.len());
@@ -89,29 +69,15 @@ pub fn stream_in_place(load: &Load) -> Result<Report, Problem> {
                 written += len as u64;
             }
         }
-        let mut over = false;
         while let Some(Some(block)) = when_possible(pair.server.recv_block())? {
-            let count = block.read_at(0, seen.get_mut(..looked_at.min(65_536)).unwrap_or_default());
-            if load.verify {
-                check(read, seen.get(..count).unwrap_or_default())?;
-            }
-            read += block.len() as u64;
-            over |= clock.count(block.len() as u64);
-            idle = 0;
+            let space = seen.get_mut(..looked_at.min(65_536)).unwrap_or_default();
+            block.read_at(0, space);
+            tally.received(block.len(), &seen).map_err(broken)?;
         }
-        idle += 1;
-        if idle > PATIENCE {
-            return Err(broken("it stands still"));
-        }
-        if over {
-            break;
+        if tally.is_over().map_err(broken)? {
+            return Ok(tally.report());
         }
     }
-    let verified_bytes = if load.verify { read } else { 0 };
-    Ok(Report {
-        verified_bytes,
-        ..clock.report(cpu_seconds() - begin)
-    })
 }
 
 /// Blocks of 64 KiB, one for each write of that size, in as much memory as usual.
@@ -123,19 +89,8 @@ fn large_blocks() -> ChannelOptions {
     options
 }
 
-fn check(position: u64, bytes: &[u8]) -> Result<(), Problem> {
-    match pattern::first_difference(position, bytes) {
-        Some(at) => Err(broken(format!("byte {at} is wrong"))),
-        None => Ok(()),
-    }
-}
-
 fn broken(why: impl fmt::Display) -> Problem {
-    Problem::new(
-        "Gannet cannot carry the stream",
-        why,
-        "leave it out: --peer smoltcp",
-    )
+    tally::broken("Gannet", why, "leave it out: --peer smoltcp")
 }
 
 /// Two hosts with a connection between them.

@@ -4,11 +4,13 @@
 //! * [`gannet`]: two hosts on a channel, driven by one thread; copied in and out, or in place
 //! * [`smoltcp`]: smoltcp at its best: no checksums, large packets, large buffers, no packet
 //!   allocated anew
+//! * `tally.rs`: what the reader of either keeps account of
 //! * [`two_copies`]: no stack, only the copies
 
 pub mod gannet;
 mod library;
 pub mod smoltcp;
+mod tally;
 pub mod two_copies;
 
 pub use library::run;

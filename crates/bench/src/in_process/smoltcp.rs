@@ -15,15 +15,13 @@ use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
+use super::tally::{self, Tally};
 use crate::error::Problem;
 use crate::pattern;
 use crate::role::{Load, Report};
-use crate::workload::{Clock, cpu_seconds};
 
 const BUFFER: usize = 128 * 1024;
 const PORT: u16 = 7_000;
-/// Polls without a byte after which the stack is taken for stuck.
-const PATIENCE: u32 = 10_000_000;
 
 /// Sends a stream from one socket to another over packets of at most `mtu` bytes.
 ///
@@ -34,11 +32,8 @@ pub fn stream(load: &Load, mtu: usize) -> Result<Report, Problem> {
     let mut message = vec![0; load.size.max(1)];
     let mut buffer = vec![0; load.size.max(64 * 1024)];
     pattern::fill(0, &mut message);
-    let (mut written, mut read, mut verified) = (0u64, 0u64, 0u64);
-    let mut offset = 0;
-    let mut idle = 0;
-    let begin = cpu_seconds();
-    let mut clock = Clock::start(load);
+    let (mut written, mut offset) = (0u64, 0);
+    let mut tally = Tally::start(load);
     loop {
         while host.client().can_send() {
             if load.verify && offset == 0 {
@@ -50,29 +45,14 @@ pub fn stream(load: &Load, mtu: usize) -> Result<Report, Problem> {
             offset = (offset + count) % message.len();
         }
         host.poll();
-        let mut over = false;
         while host.server().can_recv() {
             let count = host.server().recv_slice(&mut buffer).map_err(broken)?;
-            if load.verify {
-                check(read, buffer.get(..count).unwrap_or_default())?;
-                verified += count as u64;
-            }
-            read += count as u64;
-            over |= clock.count(count as u64);
-            idle = 0;
+            tally.received(count, &buffer).map_err(broken)?;
         }
-        idle += 1;
-        if idle > PATIENCE {
-            return Err(broken("it stands still"));
-        }
-        if over {
-            break;
+        if tally.is_over().map_err(broken)? {
+            return Ok(tally.report());
         }
     }
-    Ok(Report {
-        verified_bytes: verified,
-        ..clock.report(cpu_seconds() - begin)
-    })
 }
 
 /// The same with the bytes written and read where the sockets keep them (the first of each piece
@@ -82,11 +62,10 @@ pub fn stream(load: &Load, mtu: usize) -> Result<Report, Problem> {
 /// As [`stream`].
 pub fn stream_in_place(load: &Load) -> Result<Report, Problem> {
     let mut host = Pair::connect(65_535)?;
-    let (mut written, mut read, mut idle) = (0u64, 0u64, 0);
+    let mut written = 0u64;
     let looked_at = if load.verify { usize::MAX } else { 64 };
     let mut seen = vec![0; BUFFER];
-    let begin = cpu_seconds();
-    let mut clock = Clock::start(load);
+    let mut tally = Tally::start(load);
     loop {
         while host.client().can_send() {
             let fill = |room: &mut [u8]| {
@@ -98,50 +77,25 @@ pub fn stream_in_place(load: &Load) -> Result<Report, Problem> {
             written += host.client().send(fill).map_err(broken)? as u64;
         }
         host.poll();
-        let mut over = false;
         while host.server().can_recv() {
             let look = |bytes: &mut [u8]| {
                 let head = bytes.get(..bytes.len().min(looked_at)).unwrap_or_default();
-                let space = seen.get_mut(..head.len()).unwrap_or_default();
-                space.copy_from_slice(head.get(..space.len()).unwrap_or_default());
+                if let Some(space) = seen.get_mut(..head.len()) {
+                    space.copy_from_slice(head);
+                }
                 (bytes.len(), bytes.len())
             };
             let count = host.server().recv(look).map_err(broken)?;
-            if load.verify {
-                check(read, seen.get(..count).unwrap_or_default())?;
-            }
-            read += count as u64;
-            over |= clock.count(count as u64);
-            idle = 0;
+            tally.received(count, &seen).map_err(broken)?;
         }
-        idle += 1;
-        if idle > PATIENCE {
-            return Err(broken("it stands still"));
+        if tally.is_over().map_err(broken)? {
+            return Ok(tally.report());
         }
-        if over {
-            break;
-        }
-    }
-    let verified_bytes = if load.verify { read } else { 0 };
-    Ok(Report {
-        verified_bytes,
-        ..clock.report(cpu_seconds() - begin)
-    })
-}
-
-fn check(position: u64, bytes: &[u8]) -> Result<(), Problem> {
-    match pattern::first_difference(position, bytes) {
-        Some(at) => Err(broken(format!("byte {at} is wrong"))),
-        None => Ok(()),
     }
 }
 
 fn broken(why: impl fmt::Display) -> Problem {
-    Problem::new(
-        "smoltcp cannot carry the stream",
-        why,
-        "leave it out: --link channel",
-    )
+    tally::broken("smoltcp", why, "leave it out: --link channel")
 }
 
 /// One interface with two sockets that are connected with each other.
