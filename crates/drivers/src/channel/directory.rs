@@ -80,7 +80,7 @@ impl std::fmt::Debug for Name {
     }
 }
 
-/// An open network directory. The last one to leave a network removes it (see [`Claim`]); whoever
+/// An open network directory. The last one to leave a network removes it (see `Claim`); whoever
 /// still has it open then makes it anew.
 #[derive(Debug)]
 pub struct Directory {
