@@ -70,6 +70,15 @@ impl Spinner {
         }
     }
 
+    /// A waiter that starts with the window another one has arrived at, or the longest if that is
+    /// shorter.
+    pub fn with_window(policy: WaitPolicy, window: Duration) -> Self {
+        Spinner {
+            window: window.min(policy.spin_max),
+            ..Self::new(policy)
+        }
+    }
+
     /// There was work: the next wait starts anew.
     #[inline]
     pub fn news(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::error::zero_timeout;
-use crate::waiting::Patience;
+use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,17 +44,19 @@ pub(crate) struct Manners {
     pub(crate) nonblocking: AtomicBool,
     pub(crate) read: Timeout,
     pub(crate) write: Timeout,
+    read_habit: Habit,
+    write_habit: Habit,
 }
 
 impl Manners {
     #[inline]
-    pub(crate) fn reading(&self) -> Patience {
-        self.patience(&self.read)
+    pub(crate) fn reading(&self) -> (Patience, &Habit) {
+        (self.patience(&self.read), &self.read_habit)
     }
 
     #[inline]
-    pub(crate) fn writing(&self) -> Patience {
-        self.patience(&self.write)
+    pub(crate) fn writing(&self) -> (Patience, &Habit) {
+        (self.patience(&self.write), &self.write_habit)
     }
 
     #[inline]

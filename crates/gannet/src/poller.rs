@@ -7,7 +7,7 @@
 use crate::deadline::deadline;
 use crate::host::{Host, Inner};
 use crate::shard::{Shard, Socket};
-use crate::waiting::Patience;
+use crate::waiting::{Habit, Patience};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::ops::BitOr;
@@ -96,6 +96,7 @@ pub(crate) mod sealed {
 pub struct Poller {
     host: Arc<Inner>,
     number: usize,
+    habit: Habit,
 }
 
 impl Poller {
@@ -103,7 +104,12 @@ impl Poller {
     pub fn new(host: &Host) -> Poller {
         let host = host.inner().clone();
         let number = host.shared.lock().pollers.open();
-        Poller { host, number }
+        let habit = Habit::default();
+        Poller {
+            host,
+            number,
+            habit,
+        }
     }
 
     /// Watches `source`; its events carry `token`.
@@ -166,7 +172,8 @@ impl Poller {
             Some(Duration::ZERO) => Patience::None,
             timeout => Patience::Until(deadline(timeout)),
         };
-        let found = self.host.shared.wait(socket, patience, |shard, _| {
+        let how = (patience, &self.habit);
+        let found = self.host.shared.wait(socket, how, |shard, _| {
             let woken = shard.collect(self.number, events);
             if woken || !events.is_empty() {
                 return Poll::Ready(Ok(()));

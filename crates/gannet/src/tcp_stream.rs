@@ -8,7 +8,7 @@ use crate::host::{Host, Inner};
 use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::{Shard, Socket};
-use crate::waiting::Patience;
+use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
 use gannet_stack::tcp::{
     RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo, TcpOption, TcpState,
@@ -418,19 +418,18 @@ fn open(host: &Host, to: SocketAddrV4, deadline: Instant) -> io::Result<TcpStrea
         .shared
         .call(|shard, now| shard.stack.tcp_connect(now, None, to));
     let id = id.map_err(|error| connect_failed(to, error))?;
-    let patience = Patience::Until(deadline);
-    let opened = host
-        .shared
-        .wait(Socket::Connection(id), patience, |shard, _| {
-            let Some(status) = shard.stack.tcp_status(id) else {
-                return Poll::Ready(Err(connection_failed("connect to", to, TcpError::Aborted)));
-            };
-            match (status.error, status.state) {
-                (Some(error), _) => Poll::Ready(Err(connection_failed("connect to", to, error))),
-                (None, TcpState::SynSent | TcpState::SynReceived) => Poll::Pending,
-                (None, _) => Poll::Ready(Ok(shard.stack.tcp_addresses(id))),
-            }
-        });
+    let once = Habit::default();
+    let how = (Patience::Until(deadline), &once);
+    let opened = host.shared.wait(Socket::Connection(id), how, |shard, _| {
+        let Some(status) = shard.stack.tcp_status(id) else {
+            return Poll::Ready(Err(connection_failed("connect to", to, TcpError::Aborted)));
+        };
+        match (status.error, status.state) {
+            (Some(error), _) => Poll::Ready(Err(connection_failed("connect to", to, error))),
+            (None, TcpState::SynSent | TcpState::SynReceived) => Poll::Pending,
+            (None, _) => Poll::Ready(Ok(shard.stack.tcp_addresses(id))),
+        }
+    });
     match opened {
         Ok(addresses) => {
             let (local, peer) = addresses.unwrap_or((to, to));

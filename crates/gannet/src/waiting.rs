@@ -62,6 +62,28 @@ pub(crate) enum Patience {
     Until(Instant),
 }
 
+/// What one kind of wait on one socket has taught: how long it is worth while to spin. Where news
+/// comes every millisecond, over a slow network or from a slow peer, a spin before each sleep would
+/// be processor time for nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Habit {
+    /// Nanoseconds of the longest spin that are left out.
+    spared: AtomicU32,
+}
+
+impl Habit {
+    fn spinner(&self, policy: WaitPolicy) -> Spinner {
+        let spared = Duration::from_nanos(self.spared.load(Ordering::Relaxed).into());
+        Spinner::with_window(policy, policy.spin_max.saturating_sub(spared))
+    }
+
+    fn learn(&self, policy: WaitPolicy, spinner: &Spinner) {
+        let spared = policy.spin_max.saturating_sub(spinner.window()).as_nanos();
+        let spared = u32::try_from(spared).unwrap_or(u32::MAX);
+        self.spared.store(spared, Ordering::Relaxed);
+    }
+}
+
 /// Who waits for what; a part of the shard, under its lock.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
@@ -262,7 +284,7 @@ impl Shared {
     pub(crate) fn wait<T>(
         &self,
         socket: Socket,
-        patience: Patience,
+        (patience, habit): (Patience, &Habit),
         mut attempt: impl FnMut(&mut Shard, Instant) -> Poll<io::Result<T>>,
     ) -> io::Result<T> {
         let mut shard = self.lock();
@@ -286,7 +308,8 @@ impl Shared {
             (Poll::Pending, Patience::Until(deadline)) => deadline,
         };
         shard.waiting.spinners += 1;
-        let (mut shard, done) = self.spin(shard, socket, deadline, &mut attempt);
+        let wait = (socket, deadline, habit);
+        let (mut shard, done) = self.spin(shard, wait, &mut attempt);
         shard.waiting.spinners -= 1;
         let now = shard.turned();
         self.call_ends(&mut shard, now);
@@ -297,15 +320,15 @@ impl Shared {
     fn spin<'s, T>(
         &'s self,
         mut shard: MutexGuard<'s, Shard>,
-        socket: Socket,
-        deadline: Instant,
+        (socket, deadline, habit): (Socket, Instant, &Habit),
         attempt: &mut impl FnMut(&mut Shard, Instant) -> Poll<io::Result<T>>,
     ) -> (MutexGuard<'s, Shard>, io::Result<T>) {
-        let mut spinner = Spinner::new(self.policy);
+        let mut spinner = habit.spinner(self.policy);
         let (mut tired, mut crowded, mut promoted) = (false, false, false);
         loop {
             let now = clock::now();
-            for look in 0..LOOKS {
+            let looks = if spinner.window().is_zero() { 1 } else { LOOKS };
+            for look in 0..looks {
                 let news = shard.turn(now);
                 // Other threads poll too, so at the first look there may be news without news.
                 if (news || look == 0)
@@ -342,7 +365,8 @@ impl Shared {
                 (shard, false, promoted)
             };
             shard.waiting.spinners += 1;
-            spinner.news();
+            spinner.slept(clock::now() - now);
+            habit.learn(self.policy, &spinner);
             tired = false;
         }
     }

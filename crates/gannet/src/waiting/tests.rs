@@ -198,12 +198,15 @@ fn what_came_in_while_the_lock_was_open_is_not_slept_through() {
                 others.push_back(Box::new(other));
             });
             let end = clock::now() + TOO_LONG;
-            let got = here
-                .shared
-                .wait(here.socket(), Patience::Until(end), |shard, now| {
+            let habit = Habit::default();
+            let got = here.shared.wait(
+                here.socket(),
+                (Patience::Until(end), &habit),
+                |shard, now| {
                     let late = now >= end;
                     here.receive(shard).map(|got| got.map(|len| (len, late)))
-                });
+                },
+            );
             let (len, late) = got.unwrap();
             assert_eq!(len, b"news".len());
             assert!(
@@ -269,4 +272,25 @@ fn nobody_sleeps_on_what_it_has_to_say() {
             "kept to itself, leads: {leads}"
         );
     }
+}
+
+/// Rare news teach a wait not to spin, frequent news to spin again; other waits do not learn of it.
+#[test]
+fn a_wait_gets_into_a_habit() {
+    let policy = WaitPolicy::default();
+    let (habit, other) = (Habit::default(), Habit::default());
+    let sleeps = |each: Duration| {
+        for _ in 0..6 {
+            let mut spinner = habit.spinner(policy);
+            spinner.slept(each);
+            habit.learn(policy, &spinner);
+        }
+        habit.spinner(policy).window()
+    };
+    assert_eq!(sleeps(policy.spin_max * 10), Duration::ZERO);
+    assert_eq!(other.spinner(policy).window(), policy.spin_max);
+    assert_eq!(sleeps(policy.spin_max / 10), policy.spin_max);
+    let mut fixed = policy;
+    fixed.spin_max = Duration::ZERO;
+    assert_eq!(habit.spinner(fixed).window(), Duration::ZERO);
 }
