@@ -154,7 +154,7 @@ pub(super) const ALL: &[Step] = &[
     Step {
         name: "documentation",
         why: "no broken link in the documentation",
-        cost: Cost::Extra,
+        cost: Cost::Slow,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: &["doc", "--workspace", "--no-deps", "--locked"],
