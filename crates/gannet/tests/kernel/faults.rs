@@ -24,6 +24,15 @@ struct Faults {
     delay: u32,
 }
 
+fn faults(seed: u64, lose: u32, repeat: u32, delay: u32) -> Faults {
+    Faults {
+        seed,
+        lose,
+        repeat,
+        delay,
+    }
+}
+
 /// The bridge's ends: Gannet's interface `near` and the kernel's `far` are TAP devices whose other
 /// ends these are.
 struct Wire {
@@ -193,72 +202,27 @@ fn survives(mtu: u32, faults: Faults) {
 
 #[test]
 fn a_clean_wire() {
-    let (seed, lose, repeat, delay) = (1, 0, 0, 0);
-    survives(
-        1500,
-        Faults {
-            seed,
-            lose,
-            repeat,
-            delay,
-        },
-    );
+    survives(1500, faults(1, 0, 0, 0));
 }
 
 #[test]
 fn a_wire_that_loses() {
-    let (seed, lose, repeat, delay) = (2, 10_000, 0, 0);
-    survives(
-        1500,
-        Faults {
-            seed,
-            lose,
-            repeat,
-            delay,
-        },
-    );
+    survives(1500, faults(2, 10_000, 0, 0));
 }
 
 #[test]
 fn a_wire_that_repeats() {
-    let (seed, lose, repeat, delay) = (3, 0, 50_000, 0);
-    survives(
-        1500,
-        Faults {
-            seed,
-            lose,
-            repeat,
-            delay,
-        },
-    );
+    survives(1500, faults(3, 0, 50_000, 0));
 }
 
 #[test]
 fn a_wire_that_reorders() {
-    let (seed, lose, repeat, delay) = (4, 0, 0, 20_000);
-    survives(
-        1500,
-        Faults {
-            seed,
-            lose,
-            repeat,
-            delay,
-        },
-    );
+    survives(1500, faults(4, 0, 0, 20_000));
 }
 
 #[test]
 fn a_wire_that_does_everything() {
     for seed in 5..8 {
-        let (lose, repeat, delay) = (5000, 10_000, 10_000);
-        survives(
-            1500,
-            Faults {
-                seed,
-                lose,
-                repeat,
-                delay,
-            },
-        );
+        survives(1500, faults(seed, 5000, 10_000, 10_000));
     }
 }
