@@ -224,10 +224,11 @@ impl Shard {
     }
 
     /// From now on, or no longer, watches the descriptors that tell of every frame: see
-    /// [`AnyDriver::tells_all`]. `false`: one of them cannot be watched.
+    /// [`AnyDriver::tells_all`]. A link that is gone has nothing more to tell, and would tell it for
+    /// ever. `false`: one of them cannot be watched.
     pub(crate) fn watch_interfaces(&self, on: bool) -> bool {
         let mut all = true;
-        for link in &self.links {
+        for link in self.links.iter().filter(|link| !link.gone) {
             let driver = self.stack.link(link.id).map(|endpoint| &endpoint.driver);
             let driver = driver.filter(|driver| driver.tells_all());
             let Some(fd) = driver.and_then(AnyDriver::traffic_fd) else {

@@ -3,6 +3,7 @@
 use crate::lan::{GANNET, Join, KERNEL, Lan, Namespace, Over, PATIENCE, not_root, wait};
 use crate::stream::{drain, pour};
 use gannet::{TcpStream as Ours, UdpSocket};
+use rustix::time::{ClockId, clock_gettime};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream as Theirs};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,6 +192,43 @@ fn an_interface_is_removed() {
         assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
         drop(theirs);
     }
+}
+
+/// A link that is kept for its unread bytes has nothing more to tell, and keeps nobody awake.
+#[test]
+fn a_removed_interface_with_unread_bytes() {
+    if not_root() {
+        return;
+    }
+    for join in Join::ALL {
+        let lan = Lan::new(join, 1500);
+        let (ours, mut theirs) = lan.pair();
+        theirs.write_all(b"unread").unwrap();
+        wait("the bytes", || ours.peek(&mut [0; 9]).unwrap() == 6);
+        let datagrams = UdpSocket::bind(&lan.host, (GANNET, 0)).unwrap();
+        let whole = Duration::from_millis(1500);
+        datagrams.set_read_timeout(Some(whole)).unwrap();
+        let used = scope(|threads| {
+            let sleeper = threads.spawn(|| {
+                let (start, before) = (Instant::now(), cpu_of_this_thread());
+                while start.elapsed() < whole {
+                    datagrams.recv_from(&mut [0; 9]).unwrap_err();
+                }
+                cpu_of_this_thread() - before
+            });
+            sleep(Duration::from_millis(100));
+            lan.kernel.ip("link del far");
+            sleeper.join().unwrap()
+        });
+        assert!(used < whole / 2, "{join:?}: {used:?} of processor time");
+        let mut bytes = [0; 9];
+        assert_eq!((&ours).read(&mut bytes).unwrap(), 6);
+    }
+}
+
+fn cpu_of_this_thread() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// RFC 826 both ways: who speaks first asks first.
