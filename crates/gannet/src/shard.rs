@@ -224,8 +224,8 @@ impl Shard {
     }
 
     /// From now on, or no longer, watches the descriptors that tell of every frame: see
-    /// [`AnyDriver::tells_all`]. A link that is gone has nothing more to tell, and would tell it for
-    /// ever. `false`: one of them cannot be watched.
+    /// [`AnyDriver::tells_all`]. A link that is gone has nothing more to tell, and would tell it
+    /// for ever. `false`: one of them cannot be watched.
     pub(crate) fn watch_interfaces(&self, on: bool) -> bool {
         let mut all = true;
         for link in self.links.iter().filter(|link| !link.gone) {
