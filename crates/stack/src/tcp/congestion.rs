@@ -13,10 +13,17 @@
 //! Only bytes count, never acknowledgements, so dividing acknowledgements gains a peer nothing;
 //! the caller never passes more bytes than were in flight, so acknowledging early does neither.
 //! A new algorithm is a variant of [`Algorithm`]; no `dyn`.
+//!
+//! The caller, on every acknowledgement and in this order: [`Congestion::enter_recovery`] or
+//! [`Congestion::exit_recovery`] when this one begins or ends a recovery; then
+//! [`Congestion::on_ack`], once, in every phase; without SACK also
+//! [`Congestion::on_duplicate_ack`] or [`Congestion::on_partial_ack`].
 
 use core::time::Duration;
 
-use gannet_base::Instant;
+mod sample;
+
+pub use sample::{AckSample, RateSample};
 
 /// How the window grows in congestion avoidance and how far it falls on loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,12 +178,31 @@ impl Congestion {
         self.cwnd = self.smss;
     }
 
+    /// An acknowledgement, of something new or not, in any phase; also the one that began a
+    /// recovery. Grows the window where that was earned: [`AckSample::cwnd_limited`]. In SACK
+    /// recovery sets it so that `cwnd - flight` is what may be sent now (PRR).
+    pub fn on_ack(&mut self, sample: &AckSample) {
+        if sample.acked > 0 {
+            self.timed_out = false;
+        }
+        match self.phase {
+            Phase::Open => self.grow(sample.acked, sample.cwnd_limited),
+            Phase::NewRenoRecovery => {}
+            Phase::PrrRecovery { .. } => self.reduce(sample),
+        }
+    }
+
+    /// Bytes per second at which segments leave; `None`: as fast as the window allows.
+    #[inline]
+    #[must_use]
+    pub fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+
     /// `newly_acked` bytes left the flight outside recovery. `cwnd_limited`: the window, not the
     /// application or the peer, was what held the sender back; otherwise growth would be unearned.
-    /// `_now` is for algorithms that grow with time.
-    pub fn on_ack(&mut self, newly_acked: u32, cwnd_limited: bool, _now: Instant) {
-        self.timed_out = false;
-        if newly_acked == 0 || !cwnd_limited || self.in_recovery() {
+    fn grow(&mut self, newly_acked: u32, cwnd_limited: bool) {
+        if newly_acked == 0 || !cwnd_limited {
             return;
         }
         let left = if self.in_slow_start() {
@@ -248,11 +274,9 @@ impl Congestion {
         }
     }
 
-    /// An acknowledgement during SACK recovery, also the one that began it. `delivered`: bytes
-    /// newly acknowledged plus newly SACKed; `pipe`: RFC 6675's estimate of the flight. Sets the
-    /// window so that `cwnd - pipe` is what may be sent now.
-    pub fn on_recovery_ack(&mut self, delivered: u32, pipe: u32) {
-        self.timed_out = false;
+    /// Proportional rate reduction (RFC 6937 section 3.1). `delivered` as `DeliveredData` there,
+    /// `flight` as `pipe`.
+    fn reduce(&mut self, sample: &AckSample) {
         let (ssthresh, smss) = (self.ssthresh, self.smss);
         let Phase::PrrRecovery {
             recover_fs,
@@ -262,6 +286,7 @@ impl Congestion {
         else {
             return;
         };
+        let (delivered, pipe) = (sample.delivered, sample.flight);
         *prr_delivered = prr_delivered.saturating_add(delivered);
         let mut sndcnt = if pipe > ssthresh {
             // proportional rate reduction

@@ -15,7 +15,7 @@ use gannet_link::Pool;
 
 mod timers;
 
-use super::congestion::{ABC_LIMIT_MERGED, Algorithm, Congestion, RecoveryKind};
+use super::congestion::{ABC_LIMIT_MERGED, AckSample, Algorithm, Congestion, RecoveryKind};
 use super::error::TcpError;
 use super::notice::{Acked, Notice};
 use super::rtt::{RttConfig, RttEstimator, TimedSegment};
@@ -154,6 +154,8 @@ pub(super) struct Send {
     pub(super) timeouts: u64,
     pub(super) recoveries: u64,
     pub(super) acknowledged: u64,
+    /// Bytes known to have arrived, acknowledged or SACKed.
+    delivered: u64,
 }
 
 impl Send {
@@ -200,6 +202,7 @@ impl Send {
             timeouts: 0,
             recoveries: 0,
             acknowledged: 0,
+            delivered: 0,
         }
     }
 
@@ -265,9 +268,13 @@ impl Send {
             self.retries = 0;
         }
         let mut acked = Acked::default();
+        let mut sample = AckSample::at(now);
+        sample.flight_before = self.flight();
+        sample.cwnd_limited = self.cwnd_limited;
         let mut delivered = 0;
         if advanced {
             let bytes = n.ack - self.una;
+            delivered = bytes;
             if self.sack {
                 let done = self.scoreboard.advance(n.ack);
                 delivered = bytes.saturating_sub(done.already_sacked);
@@ -279,13 +286,16 @@ impl Send {
                     self.scoreboard.begin_recovery(n.ack);
                 }
             }
-            acked = self.advance(pool, n, now);
+            acked = self.advance(pool, n, &mut sample);
         }
         if self.sack && !n.sack.is_empty() {
             delivered += self.update_scoreboard(n);
         }
+        self.delivered += u64::from(delivered);
+        sample.delivered = delivered;
+        sample.total_delivered = self.delivered;
         self.update_window(n);
-        self.react(&acked, duplicate, delivered, advanced, now);
+        self.react(&mut sample, duplicate, advanced);
         if advanced {
             self.restart_timer(now);
         } else {
@@ -303,7 +313,8 @@ impl Send {
 
     /// `ack` is new: lets go of what it covers.
     #[inline]
-    fn advance(&mut self, pool: &mut Pool, n: &Notice, now: Instant) -> Acked {
+    fn advance(&mut self, pool: &mut Pool, n: &Notice, sample: &mut AckSample) -> Acked {
+        let now = sample.now;
         let fin = self.fin == Fin::Sent && n.ack.after(self.queue.end());
         let bytes = (n.ack - self.una) - u32::from(fin);
         self.queue.acknowledge(pool, n.ack);
@@ -318,8 +329,10 @@ impl Send {
         self.last_progress = now;
         self.soft_error = None;
         self.resend_head = false;
-        if let Some(sample) = self.timed.on_ack(self.una, now) {
-            self.rtt.on_sample(sample);
+        sample.acked = bytes;
+        if let Some(rtt) = self.timed.on_ack(self.una, now) {
+            sample.rtt = Some(rtt);
+            self.rtt.on_sample(rtt);
         } else if let Some(age) = n.echo_age.filter(|_| self.rtt.back_off_count() > 0) {
             self.rtt.on_sample(self.age_of_answer(n, age, now));
         }
@@ -400,25 +413,28 @@ impl Send {
     }
 
     /// Congestion control and loss detection.
-    fn react(
-        &mut self,
-        acked: &Acked,
-        duplicate: bool,
-        delivered: u32,
-        advanced: bool,
-        now: Instant,
-    ) {
+    fn react(&mut self, sample: &mut AckSample, duplicate: bool, advanced: bool) {
         if let Some(point) = self.recovery {
             if self.una.after_eq(point) {
                 self.leave_recovery();
-            } else {
-                self.react_in_recovery(acked, duplicate, delivered, advanced);
+                // what ends a recovery has nothing to say about growth
+                sample.cwnd_limited = false;
+            } else if !self.sack {
+                self.react_without_sack(sample.acked, duplicate, advanced);
             }
-            return;
+        } else {
+            self.detect_loss(duplicate, advanced);
         }
+        sample.flight = match self.recovery {
+            Some(_) if self.sack => self.pipe(),
+            _ => self.flight(),
+        };
+        self.congestion.on_ack(sample);
+    }
+
+    fn detect_loss(&mut self, duplicate: bool, advanced: bool) {
         if advanced {
             self.dup_acks = 0;
-            self.congestion.on_ack(acked.bytes, self.cwnd_limited, now);
         } else if duplicate {
             self.dup_acks = self.dup_acks.saturating_add(1);
         }
@@ -431,11 +447,11 @@ impl Send {
         let lost = self.dup_acks >= DUP_THRESH
             || (self.sack && self.scoreboard.is_lost(self.una, self.una, self.mss));
         if lost && self.after_timeout.is_none() && self.outstanding() {
-            self.enter_recovery(delivered);
+            self.enter_recovery();
         }
     }
 
-    fn enter_recovery(&mut self, delivered: u32) {
+    fn enter_recovery(&mut self) {
         self.recovery = Some(self.max);
         self.recoveries += 1;
         self.timed.on_retransmit();
@@ -443,8 +459,6 @@ impl Send {
         if self.sack {
             self.congestion.enter_recovery(flight, RecoveryKind::Sack);
             self.scoreboard.begin_recovery(self.una);
-            let pipe = self.pipe();
-            self.congestion.on_recovery_ack(delivered, pipe);
         } else {
             self.congestion
                 .enter_recovery(flight, RecoveryKind::DuplicateAcks);
@@ -455,12 +469,9 @@ impl Send {
         self.resend_head = true;
     }
 
-    fn react_in_recovery(&mut self, acked: &Acked, dup: bool, delivered: u32, advanced: bool) {
-        if self.sack {
-            let pipe = self.pipe();
-            self.congestion.on_recovery_ack(delivered, pipe);
-        } else if advanced {
-            self.congestion.on_partial_ack(acked.bytes);
+    fn react_without_sack(&mut self, acked: u32, dup: bool, advanced: bool) {
+        if advanced {
+            self.congestion.on_partial_ack(acked);
             self.resend_head = true;
         } else if dup {
             self.congestion.on_duplicate_ack();

@@ -1,9 +1,30 @@
 //! RFC 5681, 6928, 3465, 6582, 6937, 3042.
 use super::*;
-use gannet_base::Rng;
+use gannet_base::{Instant, Rng};
 
 const MSS: u32 = 1000;
 const NOW: Instant = Instant::from_nanos(0);
+
+impl Congestion {
+    /// `acked` bytes are acknowledged in order.
+    fn acked(&mut self, acked: u32, cwnd_limited: bool) {
+        self.on_ack(&AckSample {
+            acked,
+            delivered: acked,
+            cwnd_limited,
+            ..AckSample::at(NOW)
+        });
+    }
+
+    /// `delivered` bytes are reported in a SACK recovery that leaves `flight` in the network.
+    fn sacked(&mut self, delivered: u32, flight: u32) {
+        self.on_ack(&AckSample {
+            delivered,
+            flight,
+            ..AckSample::at(NOW)
+        });
+    }
+}
 
 fn fresh() -> Congestion {
     Congestion::new(MSS, Algorithm::default())
@@ -56,12 +77,12 @@ fn rfc_3465_slow_start_counts_bytes_up_to_two_segments() {
         (64_000, 2000),
     ] {
         let mut c = fresh();
-        c.on_ack(acked, true, NOW);
+        c.acked(acked, true);
         assert_eq!(c.cwnd(), 10_000 + growth, "{acked}");
     }
     let mut c = fresh();
     c.set_abc_limit(8);
-    c.on_ack(64_000, true, NOW);
+    c.acked(64_000, true);
     assert_eq!(c.cwnd(), 18_000);
 }
 
@@ -70,11 +91,11 @@ fn robustness_dividing_acknowledgements_gains_nothing() {
     let (mut whole, mut divided) = (avoiding(20_000), avoiding(20_000));
     let (mut slow_whole, mut slow_divided) = (fresh(), fresh());
     for _ in 0..50 {
-        whole.on_ack(1000, true, NOW);
-        slow_whole.on_ack(1000, true, NOW);
+        whole.acked(1000, true);
+        slow_whole.acked(1000, true);
         for _ in 0..1000 {
-            divided.on_ack(1, true, NOW);
-            slow_divided.on_ack(1, true, NOW);
+            divided.acked(1, true);
+            slow_divided.acked(1, true);
         }
     }
     assert_eq!(whole.cwnd(), divided.cwnd());
@@ -84,7 +105,7 @@ fn robustness_dividing_acknowledgements_gains_nothing() {
 #[test]
 fn an_unused_window_does_not_grow() {
     let mut c = fresh();
-    c.on_ack(5000, false, NOW);
+    c.acked(5000, false);
     assert_eq!(c.cwnd(), 10_000);
 }
 
@@ -92,12 +113,12 @@ fn an_unused_window_does_not_grow() {
 fn section_3_1_avoidance_adds_a_segment_per_window() {
     let mut c = avoiding(20_000);
     for _ in 0..19 {
-        c.on_ack(1000, true, NOW);
+        c.acked(1000, true);
     }
     assert_eq!(c.cwnd(), 20_000);
-    c.on_ack(1000, true, NOW);
+    c.acked(1000, true);
     assert_eq!(c.cwnd(), 21_000);
-    c.on_ack(1 << 30, true, NOW);
+    c.acked(1 << 30, true);
     assert_eq!(
         c.cwnd(),
         22_000,
@@ -109,10 +130,10 @@ fn section_3_1_avoidance_adds_a_segment_per_window() {
 fn slow_start_stops_at_the_threshold_and_hands_the_rest_to_avoidance() {
     let mut c = avoiding(20_000);
     c.cwnd = 19_500;
-    c.on_ack(2000, true, NOW);
+    c.acked(2000, true);
     assert_eq!(c.cwnd(), 20_000);
     for _ in 0..19 {
-        c.on_ack(1000, true, NOW); // 1500 left over + 19 * 1000 >= 20,000
+        c.acked(1000, true); // 1500 left over + 19 * 1000 >= 20,000
     }
     assert_eq!(c.cwnd(), 21_000);
 }
@@ -128,7 +149,7 @@ fn section_3_1_time_out() {
         (MSS, 9000),
         "the same segment again: held constant"
     );
-    c.on_ack(64_000, true, NOW);
+    c.acked(64_000, true);
     assert_eq!(c.cwnd(), 2 * MSS, "L is 1 after a time-out");
     c.on_rto(2000);
     assert_eq!(c.ssthresh(), 2 * MSS, "never below two segments");
@@ -168,14 +189,14 @@ fn rfc_6937_one_loss_sends_one_segment_for_every_two_delivered() {
     let mut c = avoiding(20_000);
     c.enter_recovery(20_000, RecoveryKind::Sack);
     let mut pipe = 20_000 - 3 * MSS - MSS; // three SACKed, one lost
-    c.on_recovery_ack(3 * MSS, pipe);
+    c.sacked(3 * MSS, pipe);
     let mut sent = 0;
     for _ in 0..16 {
         let budget = c.cwnd().saturating_sub(pipe) / MSS * MSS;
         c.on_recovery_send(budget);
         pipe = pipe + budget - MSS;
         sent += budget;
-        c.on_recovery_ack(MSS, pipe);
+        c.sacked(MSS, pipe);
         assert!(c.cwnd() - pipe <= 2 * MSS, "no burst");
     }
     assert!(
@@ -190,16 +211,16 @@ fn rfc_6937_one_loss_sends_one_segment_for_every_two_delivered() {
 fn rfc_6937_the_first_retransmission_always_leaves_and_heavy_loss_slow_starts() {
     let mut c = avoiding(20_000);
     c.enter_recovery(20_000, RecoveryKind::Sack);
-    c.on_recovery_ack(0, 19_000);
+    c.sacked(0, 19_000);
     assert_eq!(c.cwnd() - 19_000, MSS);
     // most of the window lost: pipe below ssthresh, so the reduction bound lets it grow again,
     // by at most one segment more than was delivered
     let mut c = avoiding(20_000);
     c.enter_recovery(20_000, RecoveryKind::Sack);
-    c.on_recovery_ack(3 * MSS, 0);
+    c.sacked(3 * MSS, 0);
     assert_eq!(c.cwnd(), 4 * MSS);
     c.on_recovery_send(4 * MSS);
-    c.on_recovery_ack(MSS, 3 * MSS);
+    c.sacked(MSS, 3 * MSS);
     assert_eq!(c.cwnd() - 3 * MSS, 2 * MSS);
 }
 
@@ -250,10 +271,10 @@ fn random_calls_keep_the_window_within_bounds() {
         for step in 0..2000 {
             let n = (rng.next_u32() >> rng.below(32)) & 0x3fff_ffff;
             match rng.below(12) {
-                0..=4 => c.on_ack(n, rng.chance(800_000), NOW),
+                0..=4 => c.acked(n, rng.chance(800_000)),
                 5 => c.enter_recovery(n, RecoveryKind::Sack),
                 6 => c.enter_recovery(n, RecoveryKind::DuplicateAcks),
-                7 => c.on_recovery_ack(n, rng.next_u32() & 0x3fff_ffff),
+                7 => c.sacked(n, rng.next_u32() & 0x3fff_ffff),
                 8 => c.on_partial_ack(n),
                 9 => c.exit_recovery(n),
                 10 => c.on_rto(n),
