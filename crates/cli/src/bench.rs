@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use gannet_bench::Problem;
+use gannet_bench::in_process::instructions;
 use gannet_bench::report::{marks, table};
 use gannet_bench::role;
 use gannet_bench::run::compare::Options;
@@ -33,6 +34,8 @@ enum What {
     Idle(Idle),
     /// The marks to reach, with what is measured now
     Marks(Marks),
+    /// Instructions for each segment, counted by valgrind: the same number every time
+    Instructions(Instructions),
 }
 
 #[derive(Debug, Args)]
@@ -83,6 +86,19 @@ struct Marks {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct Instructions {
+    /// Do the work itself: what runs under valgrind
+    #[arg(long, hide = true)]
+    inside: Option<String>,
+    /// How often
+    #[arg(long, hide = true, default_value_t = 1)]
+    segments: u32,
+    /// Print JSON (schema gannet/instructions/1)
+    #[arg(long)]
+    json: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     match &arguments.what {
         What::TcpStream(scenario) => one(role::Workload::TcpStream, scenario),
@@ -102,6 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
             },
         ),
         What::Marks(arguments) => marks(arguments),
+        What::Instructions(arguments) => count(arguments),
     }
 }
 
@@ -165,4 +182,37 @@ fn marks(arguments: &Marks) -> Result<ExitCode, Problem> {
     }
     let measured = status(&document);
     Ok(if reached { measured } else { ExitCode::FAILURE })
+}
+
+/// The schema `gannet/instructions/1`.
+#[derive(Debug, Serialize)]
+struct InstructionsDocument {
+    schema: &'static str,
+    counts: Vec<instructions::Count>,
+}
+
+fn count(arguments: &Instructions) -> Result<ExitCode, Problem> {
+    if let Some(name) = &arguments.inside {
+        let work = instructions::Work::named(name).ok_or_else(|| {
+            let known = instructions::Work::ALL
+                .map(instructions::Work::name)
+                .join(", ");
+            Problem::new(format!("no work is called {name}"), "not known", known)
+        })?;
+        instructions::run(work, arguments.segments)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let counts = instructions::count(|name| eprintln!("counting {name} ..."))?;
+    if arguments.json {
+        print_json(&InstructionsDocument {
+            schema: "gannet/instructions/1",
+            counts,
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("instructions, both ends together, over a channel in one process");
+    for count in counts {
+        println!("  {:<14} {:>8.0}", count.work.name(), count.instructions);
+    }
+    Ok(ExitCode::SUCCESS)
 }

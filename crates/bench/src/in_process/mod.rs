@@ -6,8 +6,10 @@
 //!   allocated anew
 //! * `tally.rs`: what the reader of either keeps account of
 //! * [`two_copies`]: no stack, only the copies
+//! * [`instructions`]: what one segment costs, counted, not timed
 
 pub mod gannet;
+pub mod instructions;
 mod library;
 pub mod smoltcp;
 mod tally;
