@@ -1,6 +1,7 @@
 //! Ethernet (IEEE 802 EUI-48) addresses. IPv4 addresses are `core::net::Ipv4Addr`.
 
 use core::fmt;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// An Ethernet address in transmission order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -30,6 +31,18 @@ impl MacAddr {
     /// Whether the locally-administered bit is set.
     pub const fn is_local(self) -> bool {
         self.0[0] & 2 != 0
+    }
+
+    /// The Ethernet group of an IPv4 group (RFC 1112 section 6.4): 01:00:5e and its low 23 bits.
+    pub const fn of_group_v4(group: Ipv4Addr) -> Self {
+        let [_, b, c, d] = group.octets();
+        Self([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+    }
+
+    /// The Ethernet group of an IPv6 group (RFC 2464 section 7): 33:33 and its low 32 bits.
+    pub const fn of_group_v6(group: Ipv6Addr) -> Self {
+        let [.., a, b, c, d] = group.octets();
+        Self([0x33, 0x33, a, b, c, d])
     }
 
     /// The six octets in transmission order.
@@ -113,6 +126,15 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<MacAddr>(), Err(ParseMacError), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn rfc1112_section_6_4_and_rfc2464_section_7_groups() {
+        let mac = |group: &str| MacAddr::of_group_v4(group.parse().unwrap()).to_string();
+        assert_eq!(mac("224.0.0.1"), "01:00:5e:00:00:01");
+        assert_eq!(mac("239.255.1.2"), "01:00:5e:7f:01:02");
+        let mac = |group: &str| MacAddr::of_group_v6(group.parse().unwrap()).to_string();
+        assert_eq!(mac("ff02::1:ff28:9c5a"), "33:33:ff:28:9c:5a");
     }
 
     #[test]

@@ -17,20 +17,33 @@ pub const MAX_HEADER_LEN: usize = 60;
 pub struct IpProtocol(pub u8);
 
 impl IpProtocol {
+    /// IPv6 hop-by-hop options (RFC 8200 section 4.3).
+    pub const HOP_BY_HOP: Self = Self(0);
     /// ICMP (RFC 792).
     pub const ICMP: Self = Self(1);
+    /// IGMP (RFC 3376).
+    pub const IGMP: Self = Self(2);
     /// TCP (RFC 9293).
     pub const TCP: Self = Self(6);
     /// UDP (RFC 768).
     pub const UDP: Self = Self(17);
+    /// IPv6 routing header (RFC 8200 section 4.4).
+    pub const ROUTING: Self = Self(43);
+    /// IPv6 fragment header (RFC 8200 section 4.5).
+    pub const FRAGMENT: Self = Self(44);
     /// ICMPv6 (RFC 4443).
     pub const ICMPV6: Self = Self(58);
+    /// Nothing follows (RFC 8200 section 4.7).
+    pub const NO_NEXT_HEADER: Self = Self(59);
+    /// IPv6 destination options (RFC 8200 section 4.6).
+    pub const DESTINATION_OPTIONS: Self = Self(60);
 }
 
 impl fmt::Debug for IpProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::ICMP => f.write_str("ICMP"),
+            Self::IGMP => f.write_str("IGMP"),
             Self::TCP => f.write_str("TCP"),
             Self::UDP => f.write_str("UDP"),
             Self::ICMPV6 => f.write_str("ICMPv6"),

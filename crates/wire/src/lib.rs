@@ -16,8 +16,10 @@
 //!
 //! * `addr` - Ethernet addresses.
 //! * `checksum` - the Internet checksum: sums, copy with sum, pseudo headers, incremental update.
-//! * `ethernet`, `arp`, `ipv4`, `icmpv4`, `udp`, `tcp` - one header each; `tcp::Options` are in
-//!   `tcp_options.rs`.
+//! * `ethernet`, `arp`, `ipv4`, `icmpv4`, `udp`, `tcp` - one header each;
+//!   `tcp::Options` are in `tcp_options.rs`.
+//! * `ipv6`, `extension` - the fixed header, and the walk over what follows it; `icmpv6`, `nd` -
+//!   errors and echo, neighbours and routers.
 //! * `virtio_net` - the offload header of packet sockets and TAP devices.
 //! * `pcapng` - capture file blocks.
 //! * `pretty` - one line per packet for people.
@@ -28,8 +30,12 @@ pub mod addr;
 pub mod arp;
 pub mod checksum;
 pub mod ethernet;
+pub mod extension;
 pub mod icmpv4;
+pub mod icmpv6;
 pub mod ipv4;
+pub mod ipv6;
+pub mod nd;
 pub mod pcapng;
 pub mod pretty;
 pub mod tcp;

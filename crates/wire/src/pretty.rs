@@ -10,6 +10,9 @@
 use crate::icmpv4::{self, Quoted, Unreachable};
 use crate::{EtherType, IpProtocol, arp, ethernet, ipv4, tcp, udp};
 use core::fmt::{self, Display, Formatter};
+use core::net::{IpAddr, SocketAddr};
+
+mod v6;
 
 /// Prints a frame that begins with an Ethernet header.
 pub fn ethernet(frame: &[u8]) -> impl Display + '_ {
@@ -21,12 +24,17 @@ pub fn ipv4(packet: &[u8]) -> impl Display + '_ {
     fmt::from_fn(move |f| write_ipv4(f, packet))
 }
 
+/// Prints a packet that begins with an IPv6 header.
+pub fn ipv6(packet: &[u8]) -> impl Display + '_ {
+    fmt::from_fn(move |f| v6::write_ipv6(f, packet))
+}
+
 /// Prints a TCP header, options included, and the length of the data after it.
 pub fn tcp(segment: &[u8]) -> impl Display + '_ {
     fmt::from_fn(move |f| write_tcp(f, None, segment, segment.len()))
 }
 
-type Addresses = Option<(core::net::Ipv4Addr, core::net::Ipv4Addr)>;
+type Addresses = Option<(IpAddr, IpAddr)>;
 
 fn write_ethernet(f: &mut Formatter<'_>, frame: &[u8]) -> fmt::Result {
     let Ok((header, len)) = ethernet::Header::parse(frame) else {
@@ -36,6 +44,7 @@ fn write_ethernet(f: &mut Formatter<'_>, frame: &[u8]) -> fmt::Result {
     write!(f, "{} > {} ", header.src, header.dst)?;
     match header.ethertype {
         EtherType::IPV4 => write_ipv4(f, payload),
+        EtherType::IPV6 => v6::write_ipv6(f, payload),
         EtherType::ARP => write_arp(f, payload),
         other => write!(f, "{other:?} length {}", payload.len()),
     }
@@ -69,7 +78,7 @@ fn write_ipv4(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     let payload_len = header.payload_len(header_len);
     let present = bytes.get(header_len..).unwrap_or_default();
     let payload = present.get(..payload_len).unwrap_or(present);
-    let ends = Some((header.src, header.dst));
+    let ends = Some((IpAddr::V4(header.src), IpAddr::V4(header.dst)));
     match header.protocol {
         _ if header.fragment_offset != 0 => {
             write!(f, "{} > {} {:?}", header.src, header.dst, header.protocol)?;
@@ -112,7 +121,10 @@ fn write_ipv4_oddities(f: &mut Formatter<'_>, header: &ipv4::Header, all: &[u8])
 
 fn write_ends(f: &mut Formatter<'_>, ends: Addresses, src: u16, dst: u16) -> fmt::Result {
     match ends {
-        Some((from, to)) => write!(f, "{from}:{src} > {to}:{dst}"),
+        Some((from, to)) => {
+            let (from, to) = (SocketAddr::new(from, src), SocketAddr::new(to, dst));
+            write!(f, "{from} > {to}")
+        }
         None => write!(f, "{src} > {dst}"),
     }
 }
@@ -284,7 +296,7 @@ fn write_quoted(f: &mut Formatter<'_>, payload: &[u8]) -> fmt::Result {
     match Quoted::parse(payload) {
         Ok(quoted) => {
             f.write_str(" (about ")?;
-            let ends = Some((quoted.ip.src, quoted.ip.dst));
+            let ends = Some((IpAddr::V4(quoted.ip.src), IpAddr::V4(quoted.ip.dst)));
             match quoted.ports() {
                 Some((src, dst)) => write_ends(f, ends, src, dst)?,
                 None => write!(f, "{} > {}", quoted.ip.src, quoted.ip.dst)?,
