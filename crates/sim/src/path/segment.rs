@@ -1,0 +1,207 @@
+//! What an interface does before a frame reaches the line: cuts super-segments into packets and
+//! completes checksums, as the virtio-net header asks (Virtual I/O Device 1.x section 5.1.6.2).
+//!
+//! IPv4 and IPv6, TCP and UDP; the transport header lies where `csum_start` says. The headers come
+//! from another process: what they ask and the frame does not have is an error.
+
+use gannet_link::Medium;
+use gannet_wire::IpProtocol;
+use gannet_wire::checksum::{Sum, sum};
+use gannet_wire::udp;
+use gannet_wire::virtio_net::{Flags, Header, Segmentation};
+
+use super::place::{Version, link_header_len};
+
+/// Bytes of an IPv4 header without options.
+const V4_HEADER: usize = 20;
+/// Bytes of an IPv6 header.
+const V6_HEADER: usize = 40;
+/// More pieces than a frame of 64 KiB can have with the smallest segments in use.
+const PIECES_MAX: usize = 4096;
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+/// Why a frame could not be prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncuttable {
+    /// The checksum field lies outside the frame.
+    ChecksumOutside,
+    /// A super-segment whose headers are not where the offload header says.
+    BadHeaders,
+    /// Fragments of one datagram, or a protocol that cannot be cut here.
+    Unsupported,
+    /// Into more pieces than anybody means.
+    TooMany,
+}
+
+/// Hands `out` the packets that leave for one `frame` with its offload `header`, checksums
+/// complete.
+///
+/// # Errors
+/// When the header asks for what the frame does not have; nothing is handed out then.
+pub fn cut(
+    header: &Header,
+    medium: Medium,
+    mut frame: Vec<u8>,
+    mut out: impl FnMut(Vec<u8>),
+) -> Result<(), Uncuttable> {
+    let protocol = match header.segmentation {
+        Segmentation::None => {
+            if header.flags.contains(Flags::NEEDS_CSUM) {
+                complete(&mut frame, header).ok_or(Uncuttable::ChecksumOutside)?;
+            }
+            out(frame);
+            return Ok(());
+        }
+        Segmentation::TcpV4 | Segmentation::TcpV6 => IpProtocol::TCP,
+        Segmentation::UdpL4 => IpProtocol::UDP,
+        Segmentation::Udp => return Err(Uncuttable::Unsupported),
+    };
+    let shape = Shape::of(header, medium, protocol, &frame).ok_or(Uncuttable::BadHeaders)?;
+    let (head, payload) = frame
+        .split_at_checked(shape.headers)
+        .ok_or(Uncuttable::BadHeaders)?;
+    let size = usize::from(header.gso_size).max(1);
+    let count = payload.len().div_ceil(size);
+    if count > PIECES_MAX {
+        return Err(Uncuttable::TooMany);
+    }
+    for (index, part) in payload.chunks(size).enumerate() {
+        let mut piece = Vec::with_capacity(head.len() + part.len());
+        piece.extend_from_slice(head);
+        piece.extend_from_slice(part);
+        let last = index + 1 == count;
+        shape.mend(&mut piece, index, index * size, last);
+        out(piece);
+    }
+    Ok(())
+}
+
+/// Sums from `csum_start` to the end: the field holds the pseudo header's sum already.
+fn complete(frame: &mut [u8], header: &Header) -> Option<()> {
+    let start = usize::from(header.csum_start);
+    let field = start + usize::from(header.csum_offset);
+    let total = never_zero(sum(frame.get(start..)?).finish());
+    put(frame, field, &total.to_be_bytes())
+}
+
+/// A checksum of 0 would mean "none" in UDP; for TCP both forms are the same number.
+fn never_zero(checksum: u16) -> u16 {
+    match checksum {
+        0 => 0xffff,
+        checksum => checksum,
+    }
+}
+
+/// Writes `bytes` at `at`; `None` when they would lie outside.
+fn put(frame: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
+    frame.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
+    Some(())
+}
+
+/// Where the headers of a super-segment lie.
+struct Shape {
+    version: Version,
+    protocol: IpProtocol,
+    network: usize,
+    transport: usize,
+    /// Length of all headers.
+    headers: usize,
+}
+
+impl Shape {
+    fn of(header: &Header, medium: Medium, protocol: IpProtocol, frame: &[u8]) -> Option<Shape> {
+        let network = link_header_len(medium);
+        let transport = usize::from(header.csum_start);
+        let (version, least) = match frame.get(network)? >> 4 {
+            4 => (Version::V4, V4_HEADER),
+            6 => (Version::V6, V6_HEADER),
+            _ => return None,
+        };
+        let headers = match protocol {
+            IpProtocol::TCP => transport + usize::from(frame.get(transport + 12)? >> 4) * 4,
+            _ => transport + udp::HEADER_LEN,
+        };
+        let least_transport = if protocol == IpProtocol::TCP { 20 } else { 8 };
+        let fits = transport >= network + least
+            && headers >= transport + least_transport
+            && headers <= frame.len();
+        fits.then_some(Shape {
+            version,
+            protocol,
+            network,
+            transport,
+            headers,
+        })
+    }
+
+    /// Makes the headers of a copy those of piece `index`, whose payload began at `offset`. What
+    /// is written lies within `headers`, which every piece has.
+    fn mend(&self, piece: &mut [u8], index: usize, offset: usize, last: bool) {
+        let _ = self.mend_network(piece, index);
+        let _ = match self.protocol {
+            IpProtocol::TCP => self.mend_tcp(piece, offset, last),
+            _ => self.mend_udp(piece),
+        };
+        let _ = self.mend_checksum(piece);
+    }
+
+    fn mend_network(&self, piece: &mut [u8], index: usize) -> Option<()> {
+        let (at, len) = (self.network, piece.len());
+        if self.version == Version::V6 {
+            let payload = (len - at - V6_HEADER) as u16;
+            return put(piece, at + 4, &payload.to_be_bytes());
+        }
+        put(piece, at + 2, &((len - at) as u16).to_be_bytes())?;
+        let ident: [u8; 2] = *piece.get(at + 4..)?.first_chunk()?;
+        let ident = u16::from_be_bytes(ident).wrapping_add(index as u16);
+        put(piece, at + 4, &ident.to_be_bytes())?;
+        put(piece, at + 10, &[0, 0])?;
+        let header = usize::from(*piece.get(at)? & 15) * 4;
+        let checksum = sum(piece.get(at..at + header)?).finish();
+        put(piece, at + 10, &checksum.to_be_bytes())
+    }
+
+    /// Sequence number of the piece; FIN and PSH only in the last, CWR only in the first.
+    fn mend_tcp(&self, piece: &mut [u8], offset: usize, last: bool) -> Option<()> {
+        let at = self.transport;
+        let seq: [u8; 4] = *piece.get(at + 4..)?.first_chunk()?;
+        let seq = u32::from_be_bytes(seq).wrapping_add(offset as u32);
+        put(piece, at + 4, &seq.to_be_bytes())?;
+        let flags = piece.get_mut(at + 13)?;
+        if !last {
+            *flags &= !FIN_PSH;
+        }
+        if offset > 0 {
+            *flags &= !CWR;
+        }
+        Some(())
+    }
+
+    fn mend_udp(&self, piece: &mut [u8]) -> Option<()> {
+        let len = (piece.len() - self.transport) as u16;
+        put(piece, self.transport + 4, &len.to_be_bytes())
+    }
+
+    fn mend_checksum(&self, piece: &mut [u8]) -> Option<()> {
+        let field = self.transport
+            + match self.protocol {
+                IpProtocol::TCP => 16,
+                _ => udp::CHECKSUM_OFFSET,
+            };
+        put(piece, field, &[0, 0])?;
+        let addresses = match self.version {
+            Version::V4 => self.network + 12..self.network + 20,
+            Version::V6 => self.network + 8..self.network + 40,
+        };
+        let mut total = Sum::new();
+        total.add_bytes(piece.get(addresses)?);
+        total.add_u16(u16::from(self.protocol.0));
+        total.add_u16((piece.len() - self.transport) as u16);
+        total.add_bytes(piece.get(self.transport..)?);
+        put(piece, field, &never_zero(total.finish()).to_be_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;
