@@ -9,7 +9,7 @@ use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::{Shard, Socket};
 use gannet_base::Instant;
-use gannet_stack::udp::{BindError, Datagram, UdpError, UdpId, UdpOption};
+use gannet_stack::udp::{BindError, Datagram, UdpError, UdpId, UdpOption, WhenFull};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::Arc;
@@ -322,6 +322,26 @@ impl UdpSocket {
     /// None.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         self.socket.set_option(UdpOption::ReceiveBuffer(bytes))
+    }
+
+    /// Which datagrams are lost when as many bytes wait as may: those that arrive, or those that
+    /// have waited longest. [`WhenFull::DropNewest`] at first.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_when_full(&self, choice: WhenFull) -> io::Result<()> {
+        self.socket.set_option(UdpOption::WhenFull(choice))
+    }
+
+    /// How many datagrams were lost so far because too many bytes waited to be read.
+    ///
+    /// # Errors
+    /// None.
+    pub fn dropped(&self) -> io::Result<u64> {
+        let id = self.socket.id;
+        let shared = &self.socket.host.shared;
+        let status = shared.call(|shard, _| shard.stack.udp_status(id));
+        Ok(status.map_or(0, |s| s.dropped))
     }
 
     /// The error that the next call would report, which then does not report it.

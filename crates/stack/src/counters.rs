@@ -74,6 +74,8 @@ reasons! {
         UdpNoSocket => "udp_no_socket",
         /// The socket's receive buffer is full.
         UdpReceiveFull => "udp_receive_full",
+        /// The oldest datagrams of a full receive buffer, which made room for newer ones.
+        UdpReceiveOld => "udp_receive_old",
         /// A received datagram that its link took away before it was read.
         UdpLinkGone => "udp_link_gone",
         /// No block free to keep or answer a packet.

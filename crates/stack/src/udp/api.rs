@@ -189,6 +189,7 @@ impl Udp {
             writable: !socket.blocked || socket.error.is_some(),
             error: socket.error,
             unread: socket.queue.bytes(),
+            dropped: socket.dropped,
         })
     }
 
@@ -207,6 +208,7 @@ impl Udp {
         };
         match option {
             UdpOption::ReceiveBuffer(bytes) => socket.queue.set_limit(bytes),
+            UdpOption::WhenFull(choice) => socket.when_full = choice,
             UdpOption::SendBuffer(bytes) => socket.blocks.set_limit(bytes),
             UdpOption::Broadcast(allowed) => socket.broadcast = allowed,
             UdpOption::TimeToLive(hops) => socket.ttl = hops.max(1),

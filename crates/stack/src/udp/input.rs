@@ -9,7 +9,8 @@ use gannet_wire::icmpv4::Unreachable;
 use gannet_wire::{IpProtocol, udp};
 
 use super::api::Udp;
-use super::socket::UdpError;
+use super::queue::datagrams;
+use super::socket::{Socket, UdpError, WhenFull};
 use crate::counters::DropReason;
 use crate::icmp::{Report, ReportKind};
 use crate::ip::{Ip, Packet};
@@ -106,7 +107,7 @@ impl Udp {
             .ok_or(DropReason::UdpNoSocket)?;
         let space = frame.ranges().first().map_or(Space::Own, |r| r.space);
         if !socket.queue.has_room(len, space) {
-            return Err(DropReason::UdpReceiveFull);
+            make_room(ip, socket, len, size, space)?;
         }
         let link = ip.links.get_mut(packet.link).ok_or(DropReason::NoMemory)?;
         let kept = keep(&mut link.endpoint, &mut link.small, frame, space)?;
@@ -147,6 +148,32 @@ impl Udp {
             _ => ip.count_drop(DropReason::IcmpForeignQuote),
         }
     }
+}
+
+/// The queue is full: lets go of the oldest datagrams if the socket wants that, else of the one
+/// that has come.
+#[cold]
+fn make_room<D: Driver>(
+    ip: &mut Ip<D>,
+    socket: &mut Socket,
+    len: u32,
+    size: u32,
+    space: Space,
+) -> Result<(), DropReason> {
+    if socket.when_full == WhenFull::DropOldest && socket.queue.could_hold(len, space) {
+        while !socket.queue.has_room(len, space) {
+            let Some(lost) = socket.queue.drop_oldest(&mut ip.links) else {
+                break;
+            };
+            socket.dropped += lost;
+            ip.drops.add_many(DropReason::UdpReceiveOld, lost);
+        }
+    }
+    if socket.queue.has_room(len, space) {
+        return Ok(());
+    }
+    socket.dropped += datagrams(len, size);
+    Err(DropReason::UdpReceiveFull)
 }
 
 /// The header, from wherever it lies.

@@ -10,7 +10,7 @@ use core::net::SocketAddrV4;
 
 use gannet_link::{Driver, Endpoint, Range, Space};
 
-use crate::link::LinkId;
+use crate::link::{LinkId, Links};
 
 /// Bytes that an entry counts at least, for its bookkeeping.
 const ENTRY_MIN: u32 = 128;
@@ -227,6 +227,32 @@ impl ReceiveQueue {
         }
     }
 
+    /// Whether `len` bytes could wait here if nothing else did.
+    pub(super) fn could_hold(&self, len: u32, space: Space) -> bool {
+        let charge = u64::from(charge(len));
+        let limit = u64::from(self.limit);
+        match space {
+            Space::Own => charge <= limit,
+            Space::Peer => charge <= limit * PEER_FACTOR,
+        }
+    }
+
+    /// Removes the oldest entry; how many datagrams it was, `None` when there was none.
+    pub(super) fn drop_oldest<D: Driver>(&mut self, links: &mut Links<D>) -> Option<u64> {
+        let entry = self.front()?;
+        match links.get_mut(entry.link) {
+            Some(link) => self.pop(&mut link.endpoint),
+            None => {
+                // the link is gone, and its memory with it
+                self.entries.pop_front();
+                let ranges = (entry.ranges as usize).min(self.ranges.len());
+                self.ranges.drain(..ranges);
+                self.uncharge(&entry);
+            }
+        }
+        Some(datagrams(entry.left, entry.size))
+    }
+
     /// Removes every entry that came by `link`; how many datagrams.
     pub(super) fn forget<D: Driver>(&mut self, link: LinkId, endpoint: &mut Endpoint<D>) -> u64 {
         let mut lost = 0;
@@ -243,7 +269,7 @@ impl ReceiveQueue {
                 }
             }
             if ours {
-                lost += u64::from(entry.left.div_ceil(entry.size.max(1)).max(1));
+                lost += datagrams(entry.left, entry.size);
                 self.uncharge(&entry);
             } else {
                 self.entries.push_back(entry);
@@ -251,6 +277,11 @@ impl ReceiveQueue {
         }
         lost
     }
+}
+
+/// Datagrams in an entry of `len` bytes, `size` in each but the last.
+pub(super) fn datagrams(len: u32, size: u32) -> u64 {
+    u64::from(len.div_ceil(size.max(1)).max(1))
 }
 
 fn charge(len: u32) -> u32 {

@@ -61,6 +61,18 @@ pub struct UdpStatus {
     pub error: Option<UdpError>,
     /// Bytes that wait to be read.
     pub unread: u64,
+    /// Datagrams for this socket that were thrown away because its receive buffer was full.
+    pub dropped: u64,
+}
+
+/// Which datagrams are lost when the receive buffer is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Those that arrive: what waits is kept, as in every other stack.
+    #[default]
+    DropNewest,
+    /// Those that have waited longest: for readers to whom only the latest matters.
+    DropOldest,
 }
 
 /// A setting of one socket.
@@ -68,6 +80,8 @@ pub struct UdpStatus {
 pub enum UdpOption {
     /// Bytes of datagrams waiting to be read.
     ReceiveBuffer(u32),
+    /// Which datagrams are lost when that is full.
+    WhenFull(WhenFull),
     /// Bytes sent and not yet taken by the link.
     SendBuffer(u32),
     /// Whether broadcasts may be sent.
@@ -99,6 +113,9 @@ pub(super) struct Socket {
     pub(super) blocks: SendBlocks,
     pub(super) cached: Option<Cached>,
     pub(super) error: Option<UdpError>,
+    pub(super) when_full: WhenFull,
+    /// Datagrams lost because the queue was full.
+    pub(super) dropped: u64,
     pub(super) broadcast: bool,
     pub(super) ttl: u8,
     pub(super) tos: u8,
@@ -124,6 +141,8 @@ impl Socket {
             blocks: SendBlocks::new(config.send_buffer),
             cached: None,
             error: None,
+            when_full: WhenFull::default(),
+            dropped: 0,
             broadcast: false,
             ttl: Path::TTL,
             tos: 0,

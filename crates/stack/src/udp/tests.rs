@@ -9,7 +9,7 @@ use gannet_base::Rng;
 use gannet_link::{Checksum, Layout, Medium, NoDoorbell, PeerDriver};
 use gannet_wire::IpProtocol;
 
-use super::{BindError, Datagram, UdpError, UdpId, UdpOption};
+use super::{BindError, Datagram, UdpError, UdpId, UdpOption, WhenFull};
 use crate::counters::DropReason::{self, *};
 use crate::testing::packet::{datagram, mend, packet};
 use crate::testing::{A, B, Faults, Pair, Simulated, WireConfig, WireDriver};
@@ -532,26 +532,62 @@ fn a_bad_wire_damages_no_datagram() {
 }
 
 #[test]
-fn a_full_receive_buffer_drops_and_counts() {
+fn a_full_receive_buffer_drops_the_newest_or_the_oldest_and_counts() {
     let wire = WireConfig {
         medium: Medium::Ip,
         ..WireConfig::default()
     };
-    let mut pair = Pair::wire(1, &wire);
-    let socket = pair.b.udp_bind(at(B, 9)).expect("free");
-    assert!(
-        pair.b
-            .udp_set_option(socket, UdpOption::ReceiveBuffer(128 * 100))
-    );
-    let flood: Vec<_> = (0..1000)
-        .map(|n: u32| datagram(at(A, 1), at(B, 9), &n.to_be_bytes()))
-        .collect();
-    pair.inject_b(&flood);
-    assert_eq!(pair.b.drops().get(UdpReceiveFull), 900);
-    for n in 0..100u32 {
-        assert_eq!(read(&mut pair, socket), Ok(n.to_be_bytes().to_vec()));
+    let cases = [
+        (WhenFull::DropNewest, UdpReceiveFull, 0..100u32),
+        (WhenFull::DropOldest, UdpReceiveOld, 900..1000),
+    ];
+    for (choice, reason, kept) in cases {
+        let mut pair = Pair::wire(1, &wire);
+        let socket = pair.b.udp_bind(at(B, 9)).expect("free");
+        let options = [
+            UdpOption::ReceiveBuffer(128 * 100),
+            UdpOption::WhenFull(choice),
+        ];
+        for option in options {
+            assert!(pair.b.udp_set_option(socket, option));
+        }
+        let flood: Vec<_> = (0..1000)
+            .map(|n: u32| datagram(at(A, 1), at(B, 9), &n.to_be_bytes()))
+            .collect();
+        pair.inject_b(&flood);
+        assert_eq!(pair.b.drops().get(reason), 900);
+        let status = pair.b.udp_status(socket).expect("open");
+        assert_eq!(status.dropped, 900, "{choice:?}");
+        for n in kept {
+            assert_eq!(read(&mut pair, socket), Ok(n.to_be_bytes().to_vec()));
+        }
+        assert_eq!(read(&mut pair, socket), Err(UdpError::WouldBlock));
+        pair.b.udp_close(socket);
+        nothing_kept(&mut pair);
     }
-    assert_eq!(read(&mut pair, socket), Err(UdpError::WouldBlock));
+}
+
+/// A datagram that would not fit into an empty buffer costs no other its place.
+#[test]
+fn a_datagram_larger_than_the_buffer_displaces_nothing() {
+    let mut pair = Pair::wire(1, &WireConfig::default());
+    let (from, to) = connected(&mut pair);
+    let small = [
+        UdpOption::ReceiveBuffer(1000),
+        UdpOption::WhenFull(WhenFull::DropOldest),
+    ];
+    for option in small {
+        assert!(pair.b.udp_set_option(to, option));
+    }
+    for len in [500, 1400] {
+        assert_eq!(
+            pair.a.udp_send_to(pair.now, from, &vec![3; len], None),
+            Ok(len)
+        );
+        pair.pass(Duration::from_millis(1));
+    }
+    assert_eq!(read(&mut pair, to), Ok(vec![3; 500]));
+    assert_eq!(pair.b.udp_status(to).map(|s| s.dropped), Some(1));
 }
 
 #[test]
