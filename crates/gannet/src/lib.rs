@@ -79,4 +79,4 @@ pub use udp_socket::UdpSocket;
 pub use gannet_drivers::channel::Options as ChannelOptions;
 pub use gannet_stack::tcp::{TcpInfo, TcpState};
 pub use gannet_stack::udp::{Datagram, WhenFull};
-pub use gannet_stack::{DropReason, Drops, Statistics, TcpConfig, Traffic, UdpConfig};
+pub use gannet_stack::{DropReason, Drops, Statistics, SynCookies, TcpConfig, Traffic, UdpConfig};

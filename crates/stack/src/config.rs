@@ -53,6 +53,11 @@ pub struct TcpConfig {
     pub syn_retries: u8,
     /// Retransmissions of a SYN-ACK before giving up.
     pub syn_ack_retries: u8,
+    /// Connections that may be half open at a time, per listener (about 128 bytes each): their SYNs
+    /// are answered and remembered. See `syn_cookies` for what happens to more.
+    pub syn_backlog: usize,
+    /// What happens to a SYN beyond `syn_backlog`.
+    pub syn_cookies: SynCookies,
     /// Retransmissions of data (R2) before giving up.
     pub data_retries: u8,
     /// Connections in all, beyond which no more are made.
@@ -66,6 +71,18 @@ pub struct TcpConfig {
     /// Take the straight-line paths where they apply. Off: the general paths always, which must
     /// send the same bytes; for the test that proves it.
     pub straight_line: bool,
+}
+
+/// When a SYN is answered without being remembered (RFC 4987 section 3.6). A connection made so has
+/// window scaling and SACK only if the peer sends time stamps, and its SYN-ACK is sent once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SynCookies {
+    /// Never: a SYN beyond the backlog is dropped.
+    Off,
+    /// When the backlog is full.
+    OnOverflow,
+    /// Always: no half-open connection takes any memory.
+    Always,
 }
 
 impl Default for TcpConfig {
@@ -83,6 +100,8 @@ impl Default for TcpConfig {
             //# retransmission of the segment for at least 3 minutes (MUST-23).
             syn_retries: 7,
             syn_ack_retries: 5,
+            syn_backlog: 2048,
+            syn_cookies: SynCookies::OnOverflow,
             data_retries: 15,
             connections_max: 65_536,
             keep_alive_idle: Duration::from_secs(7200),

@@ -48,6 +48,8 @@ pub enum Purpose {
     PortCounter = 4,
     /// Choice of a shard or a table's bucket.
     Flow = 5,
+    /// SYN cookies.
+    SynCookie = 6,
 }
 
 /// Both ends of a flow.

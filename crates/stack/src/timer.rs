@@ -91,6 +91,12 @@ impl Wheel {
         self.armed
     }
 
+    /// Bytes held for timers, armed or not.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node>()
+    }
+
     /// Whether timer `key` is armed.
     #[must_use]
     pub fn is_armed(&self, key: u32) -> bool {

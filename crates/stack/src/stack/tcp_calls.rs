@@ -13,7 +13,8 @@ use crate::tcp::{
 
 impl<D: Driver> Stack<D> {
     /// Listens on `local` (address 0.0.0.0: every address of ours; port 0: any free one). At most
-    /// `backlog` connections wait to be accepted.
+    /// `backlog` connections wait to be accepted; those half open are bounded by
+    /// [`crate::TcpConfig::syn_backlog`].
     ///
     /// # Errors
     /// See [`ListenError`].
@@ -215,6 +216,11 @@ impl<D: Driver> Stack<D> {
     /// Number of connections in any state.
     pub fn tcp_connections(&self) -> usize {
         self.tcp.connections()
+    }
+
+    /// Bytes that half-open connections take: SYNs that were answered.
+    pub fn tcp_requests_memory(&self) -> usize {
+        self.tcp.requests_memory()
     }
 
     /// Takes the error that the next call would report.

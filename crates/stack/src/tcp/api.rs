@@ -24,7 +24,8 @@ use crate::ip::Ip;
 
 impl Tcp {
     /// Listens on `local` (address 0.0.0.0: every address of ours; port 0: any free one). At most
-    /// `backlog` connections wait to be accepted, those still being opened included.
+    /// `backlog` connections wait to be accepted; those still being opened are bounded by
+    /// [`crate::TcpConfig::syn_backlog`].
     ///
     /// # Errors
     /// See [`ListenError`].
@@ -86,9 +87,12 @@ impl Tcp {
 
     /// Stops listening; connections that wait to be accepted, or are being opened, are reset.
     pub fn close_listener<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: ListenerId) {
-        if self.table.remove_listener(id).is_none() {
+        if self.table.listener(id).is_none() {
             return;
         }
+        let requests = self.requests.which(|r| r.listener == id);
+        self.end_requests(ip, now, requests);
+        self.table.remove_listener(id);
         for index in self.table.indices() {
             let of_listener = self
                 .table

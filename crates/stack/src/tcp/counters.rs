@@ -57,6 +57,12 @@ reasons! {
         FromTemplate => "from_template",
         /// ICMP errors about segments outside what is in flight (RFC 5927).
         IcmpOutOfWindow => "icmp_out_of_window",
+        /// The last acknowledgement of a handshake, while the listener's accept queue was full.
+        AcceptQueueFull => "accept_queue_full",
+        /// SYNs answered with a cookie because too many others were half open (RFC 4987).
+        CookieSent => "cookie_sent",
+        /// Connections opened by a cookie that came back.
+        CookieTaken => "cookie_taken",
     }
 }
 

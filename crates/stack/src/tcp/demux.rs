@@ -9,15 +9,25 @@ use gannet_wire::tcp::{Flags, MAX_HEADER_LEN};
 use super::connection::{Connection, Cx, State};
 use super::counters::TcpEvent;
 use super::engine::Tcp;
-use super::handshake::{self, Opened, Opening};
+use super::handshake::{self, Opened};
 use super::input;
 use super::reset;
 use super::segment::{Preview, Segment};
 use super::seq::SeqNum;
-use super::socket::ListenerId;
+use super::table::Pair;
 use super::transitions::Phase;
 use crate::ip::{Ip, Packet};
 use crate::link::LinkId;
+
+/// A segment for no connection, with all that came with it.
+pub(super) struct Arrival<'a> {
+    /// Where it came in.
+    pub(super) link: LinkId,
+    /// Our end and the sender's.
+    pub(super) pair: Pair,
+    pub(super) seg: &'a mut Segment,
+    pub(super) frame: &'a mut Frame,
+}
 
 impl Tcp {
     /// A segment arrives (RFC 9293 section 3.10.7). `frame` starts at the TCP header and ends with
@@ -95,66 +105,56 @@ impl Tcp {
         ip: &mut Ip<D>,
         now: Instant,
         packet: &Packet,
-        (local, remote): (SocketAddrV4, SocketAddrV4),
+        pair: Pair,
         seg: &mut Segment,
         frame: &mut Frame,
     ) {
         let mut above = None;
-        if let Some(index) = self.table.find(local, remote) {
+        if let Some(index) = self.table.find(pair.0, pair.1) {
             above = self.arrives_at(ip, now, packet.link, index, seg, frame);
             if above.is_none() {
                 return;
             }
             // TIME-WAIT ends early only for a connection that can be made
-            if !self.table.has_room(local) {
+            if !self.table.has_room(pair.0) {
                 self.counters.add(TcpEvent::BacklogFull);
                 return self.drop_frame(ip, packet.link, frame);
             }
             self.forget(ip, index);
         }
-        let listener = self.table.find_listener(local);
-        // text of a SYN comes again once the connection is open
-        self.drop_frame(ip, packet.link, frame);
-        match listener {
-            Some(listener) => {
-                let way = (listener, packet.link, above);
-                self.arrives_in_listen(ip, now, way, (local, remote), seg);
-            }
-            None => {
-                self.counters.add(TcpEvent::NoSocket);
-                self.refuse(ip, now, (local, remote), seg);
-            }
+        let link = packet.link;
+        let mut arrival = Arrival {
+            link,
+            pair,
+            seg,
+            frame,
+        };
+        if let Some(request) = self.requests.find(&pair) {
+            self.arrives_at_request(ip, now, request, &mut arrival);
+        } else if let Some(listener) = self.table.find_listener(pair.0) {
+            self.arrives_in_listen(ip, now, (listener, above), &mut arrival);
+        } else {
+            self.drop_frame(ip, link, arrival.frame);
+            self.counters.add(TcpEvent::NoSocket);
+            self.refuse(ip, now, pair, arrival.seg);
         }
     }
 
-    fn drop_frame<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId, frame: &Frame) {
+    pub(super) fn drop_frame<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId, frame: &Frame) {
         if let Some(endpoint) = ip.endpoint(link) {
             endpoint.release_frame(frame);
         }
     }
 
     /// A reset answers a segment that belongs to nobody.
-    fn refuse<D: Driver>(
+    pub(super) fn refuse<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,
         now: Instant,
         (local, remote): (SocketAddrV4, SocketAddrV4),
         seg: &Segment,
     ) {
-        let Tcp {
-            config,
-            key,
-            counters,
-            ..
-        } = self;
-        let mut cx = Cx {
-            ip,
-            now,
-            config,
-            key,
-            counters,
-        };
-        reset::answer(&mut cx, local, remote, seg);
+        reset::answer(&mut self.cx(ip, now), local, remote, seg);
     }
 
     /// A segment for the connection at `index`. When it is a SYN that may replace it: the number
@@ -204,75 +204,10 @@ impl Tcp {
         self.owe(index);
         reopen
     }
-
-    /// RFC 9293 section 3.10.7.2: a segment arrives in LISTEN.
-    fn arrives_in_listen<D: Driver>(
-        &mut self,
-        ip: &mut Ip<D>,
-        now: Instant,
-        (listener, link, above): (ListenerId, LinkId, Option<SeqNum>),
-        (local, remote): (SocketAddrV4, SocketAddrV4),
-        seg: &Segment,
-    ) {
-        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.2
-        //# An incoming RST should be ignored.
-        if seg.rst() {
-            return self.counters.add(TcpEvent::Ignored);
-        }
-        if seg.has_ack() {
-            self.counters.add(TcpEvent::BadAck);
-            return self.refuse(ip, now, (local, remote), seg);
-        }
-        if !seg.syn() {
-            return self.counters.add(TcpEvent::Ignored);
-        }
-        let Some(at) = self.table.listener_mut(listener) else {
-            return;
-        };
-        if at.opening + at.waiting.len() >= at.backlog {
-            return self.counters.add(TcpEvent::BacklogFull);
-        }
-        at.opening += 1;
-        let settings = at.settings;
-        let Ok(mut path) = ip.path(Some(*local.ip()), *remote.ip()) else {
-            at.opening -= 1;
-            return self.counters.add(TcpEvent::BadAddress);
-        };
-        // Two processes that meet at the same time have two channels: answer in the one it came by.
-        let peer = ip.links.get(link).and_then(|l| l.config.peer);
-        if peer == Some(*remote.ip()) {
-            path.link = link;
-        }
-        settings.mark(&mut path);
-        if self.table.len() >= self.config.connections_max {
-            if let Some(at) = self.table.listener_mut(listener) {
-                at.opening -= 1;
-            }
-            return self.counters.add(TcpEvent::TooManyConnections);
-        }
-        let conn = Connection {
-            local,
-            remote,
-            path,
-            state: State::Closed,
-            settings,
-            error: None,
-            told: false,
-            attached: false,
-            listener: Some(listener),
-            segments_sent: 0,
-            segments_received: 1,
-        };
-        let id = self.table.add(conn);
-        self.with(ip, now, id.index, |conn, cx| {
-            conn.state = State::SynReceived(Opening::passive(cx, conn, seg, above));
-            handshake::send_syn(conn, cx);
-        });
-    }
 }
 
 /// The segment that opened the connection may carry more: text, a FIN.
-fn after_opening<D: Driver>(
+pub(super) fn after_opening<D: Driver>(
     conn: &mut Connection,
     cx: &mut Cx<'_, D>,
     link: LinkId,

@@ -13,6 +13,7 @@ use super::error::TcpError;
 use super::icmp::{self, IcmpError};
 use super::isn::EphemeralPorts;
 use super::output;
+use super::request::Requests;
 use super::socket::{TcpId, TcpReady};
 use super::table::Table;
 use super::timers;
@@ -30,6 +31,8 @@ pub struct Tcp {
     pub(super) config: TcpConfig,
     pub(super) key: HashKey,
     pub(super) table: Table,
+    /// Connections that listeners are about to make.
+    pub(super) requests: Requests,
     pub(super) ports: EphemeralPorts,
     wheel: Wheel,
     /// Connections that owe output at the end of the batch.
@@ -54,6 +57,7 @@ impl Tcp {
             config: config.tcp.clone(),
             key,
             table: Table::new(key),
+            requests: Requests::new(key),
             ports: EphemeralPorts::new(key),
             wheel: Wheel::new(64),
             owing: Vec::new(),
@@ -73,7 +77,29 @@ impl Tcp {
 
     /// Number of connections in any state.
     pub fn connections(&self) -> usize {
-        self.table.len()
+        self.table.len() + self.requests.len()
+    }
+
+    /// Bytes that half-open connections take.
+    pub fn requests_memory(&self) -> usize {
+        self.requests.memory()
+    }
+
+    /// What every step needs, for a connection that is in no table.
+    pub(super) fn cx<'a, D>(&'a mut self, ip: &'a mut Ip<D>, now: Instant) -> Cx<'a, D> {
+        let Tcp {
+            config,
+            key,
+            counters,
+            ..
+        } = self;
+        Cx {
+            ip,
+            now,
+            config,
+            key,
+            counters,
+        }
     }
 
     /// Sockets whose readiness may have changed since the last call, each once.
@@ -117,6 +143,9 @@ impl Tcp {
                 self.owe(index);
             }
         }
+        while let Some(place) = self.requests.pop_expired(now) {
+            self.request_expired(ip, now, place);
+        }
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
         //# For example, if the TCP endpoint is processing a series of queued segments, it MUST
         //# process them all before sending any ACK segments (MUST-59).
@@ -151,7 +180,8 @@ impl Tcp {
         if room || !self.owing.is_empty() {
             return Some(Instant::ZERO);
         }
-        self.wheel.next_expiry()
+        let timers = [self.wheel.next_expiry(), self.requests.next_timeout()];
+        timers.into_iter().flatten().min()
     }
 
     /// The links have handed over what they had: whether one that was full has room again, about
@@ -175,6 +205,7 @@ impl Tcp {
     /// The link's other side is gone: its connections fail. What arrived can still be read, and
     /// where the peer had said that this was all, its end too.
     pub(crate) fn link_gone<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
+        self.forget_requests(link);
         for index in self.on_link(link) {
             self.with(ip, Instant::ZERO, index, |conn, cx| {
                 if !conn.is_closed() {
@@ -186,6 +217,7 @@ impl Tcp {
 
     /// The link, and so the memory, goes: what was not read is lost.
     pub(crate) fn link_removed<D: Driver>(&mut self, ip: &mut Ip<D>, link: LinkId) {
+        self.forget_requests(link);
         for index in self.on_link(link) {
             self.with(ip, Instant::ZERO, index, |conn, cx| {
                 if !conn.is_closed() {
@@ -236,6 +268,7 @@ impl Tcp {
 
     /// A neighbour answered, or gave up answering: connections that wait for one look again.
     pub(crate) fn neighbours_changed(&mut self) {
+        self.requests.neighbours_changed();
         for index in self.table.indices() {
             let waits = self
                 .table
@@ -326,14 +359,15 @@ impl Tcp {
             return;
         }
         entry.conn.attached = opened && !over;
-        if let Some(at) = self.table.listener_mut(listener) {
-            at.opening = at.opening.saturating_sub(1);
-            if opened && !over {
-                at.waiting.push_back(id);
-                self.counters.add(TcpEvent::PassiveOpen);
-                if !core::mem::replace(&mut at.signalled, true) {
-                    self.ready.push_back(TcpReady::Listener(listener));
-                }
+        if let Some(at) = self
+            .table
+            .listener_mut(listener)
+            .filter(|_| opened && !over)
+        {
+            at.waiting.push_back(id);
+            self.counters.add(TcpEvent::PassiveOpen);
+            if !core::mem::replace(&mut at.signalled, true) {
+                self.ready.push_back(TcpReady::Listener(listener));
             }
         }
     }

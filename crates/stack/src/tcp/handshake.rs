@@ -11,6 +11,7 @@ use gannet_wire::tcp::Options;
 
 use super::autotune::AutoTune;
 use super::connection::{Connection, Cx, Open, State};
+use super::cookie::{Extras, mark_timestamp};
 use super::counters::TcpEvent;
 use super::error::TcpError;
 use super::header::{self, Outgoing};
@@ -37,11 +38,31 @@ const HEADERS: u32 = 40;
 /// What the peer's SYN offered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Offer {
-    mss: Option<u16>,
-    scale: Option<u8>,
-    sack: bool,
+    pub(super) mss: Option<u16>,
+    pub(super) scale: Option<u8>,
+    pub(super) sack: bool,
     /// Its time stamp, to be echoed.
-    timestamp: Option<u32>,
+    pub(super) timestamp: Option<u32>,
+}
+
+impl Offer {
+    fn of(syn: &Segment) -> Self {
+        let options = &syn.options;
+        Offer {
+            mss: options.mss,
+            scale: options.window_scale,
+            sack: options.sack_permitted,
+            timestamp: syn.timestamps.map(|(value, _)| value),
+        }
+    }
+
+    /// What the peer accepts, as far as it is believed.
+    pub(super) fn mss(&self) -> u16 {
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+        //# If an MSS Option is not received at connection setup, TCP implementations MUST assume a
+        //# default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
+        self.mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS)
+    }
 }
 
 /// A connection being opened, from either side.
@@ -54,19 +75,22 @@ pub(super) struct Opening {
     /// Window our SYN offers, bytes.
     window: u16,
     scale: WindowScale,
-    offer: Offer,
+    pub(super) offer: Offer,
     timestamp_offset: u32,
-    sent_at: Instant,
+    /// When the first SYN left.
+    pub(super) sent_at: Instant,
     /// SYNs sent.
     pub(super) sent: u8,
     /// When the SYN is sent again.
     pub(super) resend_at: Instant,
     /// We sent the first SYN.
     active: bool,
+    /// Nothing of it is kept: what was offered travels in the answer's time stamp.
+    pub(super) cookie: bool,
     /// The application closed before the connection was open: a FIN follows.
     pub(super) close: bool,
     /// Not before this time does another challenge ACK leave (RFC 5961).
-    challenge_at: Instant,
+    pub(super) challenge_at: Instant,
     /// The last soft error heard of: why it failed, if it does.
     pub(super) soft_error: Option<TcpError>,
 }
@@ -102,6 +126,7 @@ impl Opening {
             sent: 0,
             resend_at: Instant::FAR_FUTURE,
             active,
+            cookie: false,
             close: false,
             challenge_at: Instant::ZERO,
             soft_error: None,
@@ -121,8 +146,7 @@ impl Opening {
         syn: &Segment,
         above: Option<SeqNum>,
     ) -> Self {
-        let mut opening = Self::new(cx, conn, false);
-        opening.take_syn(syn);
+        let mut opening = Self::answer(cx, conn, syn.seq, Offer::of(syn));
         // RFC 9293 MAY-2 (1): an old connection may have sent faster than the clock of ISNs runs;
         // one whole unscaled window above it nothing of its can be mistaken for ours
         if let Some(old) = above.filter(|&old| !opening.iss.after(old)) {
@@ -131,15 +155,16 @@ impl Opening {
         opening
     }
 
-    fn take_syn(&mut self, syn: &Segment) {
-        self.irs = syn.seq;
-        let options = &syn.options;
-        self.offer = Offer {
-            mss: options.mss,
-            scale: options.window_scale,
-            sack: options.sack_permitted,
-            timestamp: syn.timestamps.map(|(value, _)| value),
-        };
+    /// SYN-RECEIVED after a SYN with number `irs` that offered `offer`.
+    pub(super) fn answer<D: Driver>(
+        cx: &Cx<'_, D>,
+        conn: &Connection,
+        irs: SeqNum,
+        offer: Offer,
+    ) -> Self {
+        let mut opening = Self::new(cx, conn, false);
+        (opening.irs, opening.offer) = (irs, offer);
+        opening
     }
 
     fn options(&self, mss: u32, now: Instant, answer: bool) -> Options {
@@ -165,7 +190,18 @@ impl Opening {
         }
         options.sack_permitted = !answer || self.offer.sack;
         if !answer || self.offer.timestamp.is_some() {
-            let value = (now.as_millis() as u32).wrapping_add(self.timestamp_offset);
+            let clock = (now.as_millis() as u32).wrapping_add(self.timestamp_offset);
+            let value = if self.cookie {
+                let Offer { scale, sack, .. } = self.offer;
+                let extras = Extras {
+                    scale,
+                    sack,
+                    ecn: false,
+                };
+                mark_timestamp(clock, extras)
+            } else {
+                clock
+            };
             options.timestamps = Some((value, self.offer.timestamp.unwrap_or(0)));
         }
         options
@@ -303,7 +339,7 @@ pub(super) fn arrives_in_syn_sent<D: Driver>(
     }
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.5
     //# A TCP implementation MUST support simultaneous open attempts (MUST-10).
-    opening.take_syn(seg);
+    (opening.irs, opening.offer) = (seg.seq, Offer::of(seg));
     if acks_syn {
         become_open(conn, cx, seg);
         if let State::Open(open) = &mut conn.state {
@@ -446,16 +482,13 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     };
     let sums = endpoint.capabilities().checksum == gannet_link::Checksum::Software;
     let Offer {
-        mss,
+        mss: _,
         scale,
         sack,
         timestamp,
     } = opening.offer;
     let timestamps = timestamp.is_some();
-    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
-    //# If an MSS Option is not received at connection setup, TCP implementations MUST assume a
-    //# default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
-    let peer_mss = u32::from(mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS));
+    let peer_mss = u32::from(opening.offer.mss());
     let send_mss = effective_mss(peer_mss, conn.path.mtu, timestamps);
     let mut rtt = Send::estimator();
     rtt.on_established(opening.sent > 1);

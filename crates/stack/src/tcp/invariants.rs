@@ -28,6 +28,11 @@ impl Tcp {
             );
         }
         self.table.invariants();
+        self.requests.invariants();
+        for (id, listener) in self.table.listeners() {
+            let requests = self.requests.which(|r| r.listener == id);
+            assert_eq!(listener.opening, requests.len(), "counted right");
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `autotune.rs` | growth of the receive buffer with the speed of the flow |
 //! | `transitions.rs` | the states of RFC 9293 and what moves between them |
 //! | `isn.rs` | initial sequence numbers, time stamp offsets, ephemeral ports |
+//! | `cookie.rs` | SYN cookies |
 //!
 //! A connection is two halves that share no field; a segment takes the steps of RFC 9293 section
 //! 3.10.7.
@@ -26,6 +27,8 @@
 //! | `table.rs` | connections and listeners, by id and by ends |
 //! | `connection.rs` | one connection: addresses, state |
 //! | `settings.rs` | what the application set |
+//! | `listen.rs` | LISTEN: SYNs, requests, cookies, the accept queue |
+//! | `request.rs` | half-open connections, small |
 //! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
 //! | `input.rs` | a segment arrives in a synchronised state |
 //! | `recv.rs`, `recv_queue.rs` | the receiving half |
@@ -43,6 +46,7 @@ pub mod assembler;
 pub mod autotune;
 pub mod congestion;
 mod connection;
+mod cookie;
 pub mod counters;
 mod demux;
 mod engine;
@@ -55,10 +59,12 @@ mod input;
 #[cfg(any(test, feature = "testing"))]
 mod invariants;
 pub mod isn;
+mod listen;
 mod notice;
 mod output;
 mod recv;
 mod recv_queue;
+mod request;
 mod reset;
 pub mod rtt;
 pub mod sack;

@@ -14,7 +14,7 @@ use super::socket::{ListenerId, TcpId};
 use crate::hash::{HashKey, KeyedState};
 
 /// Both ends of a connection, as a key.
-type Pair = (SocketAddrV4, SocketAddrV4);
+pub(super) type Pair = (SocketAddrV4, SocketAddrV4);
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -46,8 +46,10 @@ pub(super) struct Entry {
 pub(super) struct Listener {
     pub(super) local: SocketAddrV4,
     pub(super) backlog: usize,
-    /// Connections being opened through it.
+    /// Requests: connections being opened through it.
     pub(super) opening: usize,
+    /// Until then an acknowledgement may bring back a cookie.
+    pub(super) cookies_until: Instant,
     /// Open connections nobody has accepted.
     pub(super) waiting: VecDeque<TcpId>,
     pub(super) signalled: bool,
@@ -215,6 +217,7 @@ impl Table {
             local,
             backlog,
             opening: 0,
+            cookies_until: Instant::ZERO,
             waiting: VecDeque::new(),
             signalled: false,
             settings,
@@ -276,7 +279,20 @@ impl Table {
     /// Whether a listener for `local` takes one more connection.
     pub(super) fn has_room(&self, local: SocketAddrV4) -> bool {
         let listener = self.find_listener(local).and_then(|id| self.listener(id));
-        listener.is_some_and(|l| l.opening + l.waiting.len() < l.backlog)
+        listener.is_some_and(|l| l.waiting.len() < l.backlog)
+    }
+
+    /// Every listener, with its id.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn listeners(&self) -> impl Iterator<Item = (ListenerId, &Listener)> {
+        let places = self.listeners.iter().enumerate();
+        places.filter_map(|(index, place)| {
+            let id = ListenerId {
+                index: index as u32,
+                generation: place.generation,
+            };
+            Some((id, place.listener.as_ref()?))
+        })
     }
 
     /// The listener on exactly this address and port.
@@ -306,7 +322,6 @@ impl Table {
     /// Asserts what must always hold; for tests.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn invariants(&self) {
-        use super::connection::State;
         let used = self.places.iter().filter(|p| p.entry.is_some()).count();
         assert_eq!(used, self.len(), "every place is used or free");
         for (pair, &index) in &self.pairs {
@@ -315,23 +330,8 @@ impl Table {
             let conn = &entry.expect("a pair names a connection").conn;
             assert_eq!(*pair, (conn.local, conn.remote));
         }
-        for (index, place) in self.listeners.iter().enumerate() {
-            let Some(listener) = &place.listener else {
-                continue;
-            };
-            let id = ListenerId {
-                index: index as u32,
-                generation: place.generation,
-            };
-            let entries = self.places.iter().filter_map(|p| p.entry.as_ref());
-            let of = entries.filter(|e| e.conn.listener == Some(id));
-            let opening = of.filter(|e| matches!(e.conn.state, State::SynReceived(_)));
-            assert_eq!(
-                listener.opening,
-                opening.count(),
-                "the backlog is counted right"
-            );
-            assert!(listener.opening + listener.waiting.len() <= listener.backlog);
+        for (_, listener) in self.listeners() {
+            assert!(listener.waiting.len() <= listener.backlog);
         }
     }
 }

@@ -26,6 +26,7 @@ mod retransmit;
 mod robustness;
 mod silent_neighbour;
 mod straight_line;
+mod syn_flood;
 mod syn_received;
 mod syn_sent;
 mod synchronised;
