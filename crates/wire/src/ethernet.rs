@@ -1,5 +1,5 @@
-//! Ethernet II frames (RFC 894). VLAN tags are not interpreted: a tagged frame has
-//! [`EtherType::VLAN`].
+//! Ethernet II frames (RFC 894). VLAN tags are not interpreted here: a tagged frame has
+//! [`EtherType::VLAN`] or [`EtherType::SERVICE_VLAN`], and [`vlan`](crate::vlan) reads on.
 
 use crate::MacAddr;
 use core::fmt;
@@ -18,6 +18,8 @@ impl EtherType {
     pub const ARP: Self = Self(0x0806);
     /// An IEEE 802.1Q tag.
     pub const VLAN: Self = Self(0x8100);
+    /// An IEEE 802.1ad tag, in front of an IEEE 802.1Q tag.
+    pub const SERVICE_VLAN: Self = Self(0x88a8);
     /// IPv6 (RFC 2464).
     pub const IPV6: Self = Self(0x86dd);
 

@@ -9,6 +9,9 @@ use core::net::Ipv4Addr;
 /// Bytes in a header without options, the only kind that we send.
 pub const HEADER_LEN: usize = 20;
 
+/// Bytes in a header with a router alert option.
+pub const ROUTER_ALERT_HEADER_LEN: usize = 24;
+
 /// Bytes in the longest possible header.
 pub const MAX_HEADER_LEN: usize = 60;
 
@@ -219,6 +222,20 @@ impl Header {
         let checksum = checksum::sum(b).finish();
         b[10..12].copy_from_slice(&checksum.to_be_bytes());
         Some(HEADER_LEN)
+    }
+
+    /// As [`Header::emit`] with a router alert option (RFC 2113) in front of the payload, the only
+    /// option that we ever send: every IGMP message carries it. 24 bytes.
+    #[must_use]
+    pub fn emit_with_router_alert(&self, out: &mut [u8]) -> Option<usize> {
+        let b = out.first_chunk_mut::<ROUTER_ALERT_HEADER_LEN>()?;
+        self.emit(b)?;
+        b[0] = 0x46;
+        b[HEADER_LEN..].copy_from_slice(&[148, 4, 0, 0]);
+        b[10..12].copy_from_slice(&[0, 0]);
+        let checksum = checksum::sum(b).finish();
+        b[10..12].copy_from_slice(&checksum.to_be_bytes());
+        Some(ROUTER_ALERT_HEADER_LEN)
     }
 
     /// Whether this is a piece of a larger datagram.

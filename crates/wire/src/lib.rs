@@ -16,10 +16,12 @@
 //!
 //! * `addr` - Ethernet addresses.
 //! * `checksum` - the Internet checksum: sums, copy with sum, pseudo headers, incremental update.
-//! * `ethernet`, `arp`, `ipv4`, `icmpv4`, `udp`, `tcp` - one header each;
-//!   `tcp::Options` are in `tcp_options.rs`.
+//! * `ethernet`, `vlan`, `arp`, `ipv4`, `icmpv4`, `udp`, `tcp` - one header each; `tcp::Options`
+//!   are in `tcp_options.rs`.
 //! * `ipv6`, `extension` - the fixed header, and the walk over what follows it; `icmpv6`, `nd` -
 //!   errors and echo, neighbours and routers.
+//! * `igmp`, `mld` - multicast listeners of IPv4 and IPv6; `group_record` - what they share.
+//! * `dhcpv4` - DHCP messages and their options.
 //! * `virtio_net` - the offload header of packet sockets and TAP devices.
 //! * `pcapng` - capture file blocks.
 //! * `pretty` - one line per packet for people.
@@ -29,12 +31,16 @@
 pub mod addr;
 pub mod arp;
 pub mod checksum;
+pub mod dhcpv4;
 pub mod ethernet;
 pub mod extension;
+pub mod group_record;
 pub mod icmpv4;
 pub mod icmpv6;
+pub mod igmp;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mld;
 pub mod nd;
 pub mod pcapng;
 pub mod pretty;
@@ -42,6 +48,7 @@ pub mod tcp;
 mod tcp_options;
 pub mod udp;
 pub mod virtio_net;
+pub mod vlan;
 
 pub use addr::MacAddr;
 pub use ethernet::EtherType;

@@ -8,10 +8,11 @@
 //! ```
 
 use crate::icmpv4::{self, Quoted, Unreachable};
-use crate::{EtherType, IpProtocol, arp, ethernet, ipv4, tcp, udp};
+use crate::{EtherType, IpProtocol, arp, dhcpv4, ethernet, ipv4, tcp, udp, vlan};
 use core::fmt::{self, Display, Formatter};
 use core::net::{IpAddr, SocketAddr};
 
+mod groups;
 mod v6;
 
 /// Prints a frame that begins with an Ethernet header.
@@ -42,7 +43,24 @@ fn write_ethernet(f: &mut Formatter<'_>, frame: &[u8]) -> fmt::Result {
     };
     let payload = frame.get(len..).unwrap_or_default();
     write!(f, "{} > {} ", header.src, header.dst)?;
-    match header.ethertype {
+    write_tagged(f, header.ethertype, payload)
+}
+
+/// What follows an EtherType: up to two tags, and the payload.
+fn write_tagged(f: &mut Formatter<'_>, ethertype: EtherType, payload: &[u8]) -> fmt::Result {
+    let (mut ethertype, mut payload) = (ethertype, payload);
+    for _ in 0..2 {
+        if !matches!(ethertype, EtherType::VLAN | EtherType::SERVICE_VLAN) {
+            break;
+        }
+        let Ok((tag, len)) = vlan::Tag::parse(payload) else {
+            return write!(f, "{ethertype:?} [Truncated, {} bytes]", payload.len());
+        };
+        write!(f, "vlan {} ", tag.id)?;
+        ethertype = tag.ethertype;
+        payload = payload.get(len..).unwrap_or_default();
+    }
+    match ethertype {
         EtherType::IPV4 => write_ipv4(f, payload),
         EtherType::IPV6 => v6::write_ipv6(f, payload),
         EtherType::ARP => write_arp(f, payload),
@@ -87,6 +105,10 @@ fn write_ipv4(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
         IpProtocol::TCP => write_tcp(f, ends, payload, payload_len)?,
         IpProtocol::UDP => write_udp(f, ends, payload)?,
         IpProtocol::ICMP => write_icmp(f, ends, payload, payload_len)?,
+        IpProtocol::IGMP => {
+            write_hosts(f, ends)?;
+            groups::write_igmp(f, payload)?;
+        }
         other => {
             write!(
                 f,
@@ -153,6 +175,8 @@ fn write_udp(f: &mut Formatter<'_>, ends: Addresses, bytes: &[u8]) -> fmt::Resul
             )?;
             if usize::from(header.length) > bytes.len() {
                 write!(f, " [only {} bytes]", bytes.len())?;
+            } else if is_dhcp(&header) {
+                groups::write_dhcp(f, bytes.get(len..).unwrap_or_default())?;
             }
             Ok(())
         }
@@ -161,6 +185,13 @@ fn write_udp(f: &mut Formatter<'_>, ends: Addresses, bytes: &[u8]) -> fmt::Resul
             write!(f, "UDP [{error:?}]")
         }
     }
+}
+
+fn is_dhcp(header: &udp::Header) -> bool {
+    matches!(
+        (header.src_port, header.dst_port),
+        (dhcpv4::CLIENT_PORT, dhcpv4::SERVER_PORT) | (dhcpv4::SERVER_PORT, dhcpv4::CLIENT_PORT)
+    )
 }
 
 fn write_tcp(f: &mut Formatter<'_>, ends: Addresses, bytes: &[u8], len: usize) -> fmt::Result {

@@ -1,8 +1,9 @@
 //! IPv6 packets, their extension headers, ICMPv6 and neighbour discovery.
 
-use super::{Addresses, write_ends, write_hosts, write_tcp, write_udp};
+use super::{Addresses, groups, write_ends, write_hosts, write_tcp, write_udp};
 use crate::extension::{self, Chain};
 use crate::icmpv6::{Message, Quoted, Unreachable};
+use crate::mld;
 use crate::nd::{self, NdOption};
 use crate::{IpProtocol, ipv6};
 use core::fmt::{self, Formatter};
@@ -65,6 +66,9 @@ fn write_icmpv6(f: &mut Formatter<'_>, ends: Addresses, bytes: &[u8], len: usize
         }
         Message::Other { kind, .. } if nd::Message::is_type(kind) => {
             return write_neighbour(f, bytes);
+        }
+        Message::Other { kind, .. } if mld::Message::is_type(kind) => {
+            return groups::write_mld(f, bytes);
         }
         Message::Other { kind, code, .. } => write!(f, "type {kind} code {code}")?,
     }
