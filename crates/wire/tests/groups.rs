@@ -502,7 +502,10 @@ proptest! {
 
     #[test]
     fn tags_are_found_again_and_etherparse_reads_them(
-        priority in 0..8_u8, drop_eligible in any::<bool>(), id in 0..4096_u16, kind in any::<u16>(),
+        priority in 0..8_u8,
+        drop_eligible in any::<bool>(),
+        id in 0..4096_u16,
+        kind in any::<u16>(),
     ) {
         let tag = vlan::Tag { priority, drop_eligible, id, ethertype: EtherType(kind) };
         let mut out = [0; 4];
