@@ -67,7 +67,9 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn send(end: &mut Endpoint<PeerDriver<NoDoorbell>>) {
-    let Some(block) = end.pool.alloc() else { return };
+    let Some(block) = end.pool.alloc() else {
+        return;
+    };
     let range = end.pool.range(block, 0, 100);
     let mut slot = Slot::new();
     slot.inline_mut(4).unwrap().fill(1);

@@ -3,12 +3,13 @@
 //! invariants of memory after every step, and none of it held once everything is closed.
 #![no_main]
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::{Checksum, Medium};
 use gannet_stack::tcp::{ListenerId, TcpId};
+use gannet_stack::testing::packet::four;
 use gannet_stack::testing::{A, B, Simulated, Wire, WireConfig, WireDriver};
 use gannet_stack::udp::{Datagram, UdpId, UdpOption};
 use gannet_stack::{Config, LinkAddress, LinkConfig, LinkId, Stack};
@@ -46,15 +47,15 @@ impl Input<'_> {
     }
 
     /// An address that means something to the stack, or any.
-    fn address(&mut self) -> Ipv4Addr {
+    fn address(&mut self) -> IpAddr {
         match self.byte() {
             0..=100 => B,
             101..=200 => A,
-            201..=210 => Ipv4Addr::BROADCAST,
-            211..=220 => Ipv4Addr::new(192, 0, 2, 255),
-            221..=230 => Ipv4Addr::UNSPECIFIED,
-            231..=240 => Ipv4Addr::new(192, 0, 2, self.byte()),
-            _ => Ipv4Addr::from_octets([self.byte(), self.byte(), self.byte(), self.byte()]),
+            201..=210 => Ipv4Addr::BROADCAST.into(),
+            211..=220 => [192, 0, 2, 255].into(),
+            221..=230 => Ipv4Addr::UNSPECIFIED.into(),
+            231..=240 => [192, 0, 2, self.byte()].into(),
+            _ => [self.byte(), self.byte(), self.byte(), self.byte()].into(),
         }
     }
 }
@@ -101,13 +102,13 @@ impl World {
             peer: None,
         };
         let link = stack.add_link(left, config);
-        stack.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(B), link);
-        let any = Ipv4Addr::UNSPECIFIED;
-        let listener = stack.tcp_listen(SocketAddrV4::new(any, 80), 3);
+        stack.add_route(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0, Some(B), link);
+        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let listener = stack.tcp_listen(SocketAddr::new(any, 80), 3);
         let sockets = [(A, 53), (any, 53), (any, 4000)];
-        let sockets = sockets.map(|(a, port)| stack.udp_bind(SocketAddrV4::new(a, port)));
+        let sockets = sockets.map(|(a, port)| stack.udp_bind(SocketAddr::new(a, port)));
         let sockets: Vec<UdpId> = sockets.into_iter().flatten().collect();
-        let peer = SocketAddrV4::new(B, 9);
+        let peer = SocketAddr::new(B, 9);
         stack.udp_connect(sockets[2], Some(peer)).expect("a route");
         if let Some(endpoint) = stack.link_mut(link) {
             endpoint.driver.record();
@@ -179,9 +180,9 @@ impl World {
             10..=49 if self.medium == Medium::Ethernet => {
                 let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 1 + (input.byte() & 1)];
                 arp.extend([2, 0, 0, 0, 0, 2]);
-                arp.extend(input.address().octets());
+                arp.extend(four(input.address()).octets());
                 arp.extend([0; 6]);
-                arp.extend(input.address().octets());
+                arp.extend(four(input.address()).octets());
                 spoil(&mut arp, input);
                 self.ethernet(0x0806, arp, input)
             }
@@ -233,7 +234,7 @@ impl World {
         let now = self.now;
         let len = usize::from(input.word()) % 4000;
         let mut buffer = vec![1; len];
-        let to = SocketAddrV4::new(input.address(), PORTS[usize::from(what >> 6)]);
+        let to = SocketAddr::new(input.address(), PORTS[usize::from(what >> 6)]);
         let socket = self.sockets[usize::from(what >> 4) % self.sockets.len()];
         let connection = self.connections.get(usize::from(what >> 4) % 4).copied();
         match (what & 15, connection) {
@@ -327,12 +328,12 @@ fn with_sum(mut bytes: Vec<u8>, at: usize, pseudo: gannet_wire::checksum::Sum) -
     bytes
 }
 
-fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
+fn ip_packet(from: IpAddr, to: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let total = (20 + payload.len()) as u16;
     let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0];
     header[2..4].copy_from_slice(&total.to_be_bytes());
-    header.extend(from.octets());
-    header.extend(to.octets());
+    header.extend(four(from).octets());
+    header.extend(four(to).octets());
     let mut packet = with_sum(header, 10, sum(&[]));
     packet.extend_from_slice(payload);
     packet
@@ -368,7 +369,12 @@ fn packet(input: &mut Input) -> Vec<u8> {
     }
     let pseudo = match protocol {
         1 => sum(&[]),
-        _ => pseudo_v4(from, to, IpProtocol(protocol), payload.len() as u16),
+        _ => pseudo_v4(
+            four(from),
+            four(to),
+            IpProtocol(protocol),
+            payload.len() as u16,
+        ),
     };
     if at > 0 && input.byte() & 15 != 0 {
         payload = with_sum(payload, at, pseudo);

@@ -3,12 +3,13 @@
 //! every connection after every step, and no memory held once everything is closed.
 #![no_main]
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::{Checksum, Medium};
 use gannet_stack::tcp::{ListenerId, Shutdown, TcpId, TcpOption};
+use gannet_stack::testing::packet::four;
 use gannet_stack::testing::{A, B, Simulated, Wire, WireConfig, WireDriver};
 use gannet_stack::{Config, LinkAddress, LinkConfig, LinkId, Stack};
 use gannet_wire::checksum::{pseudo_v4, sum};
@@ -67,7 +68,7 @@ impl World {
             peer: None,
         };
         let link = stack.add_link(left, config);
-        let at = SocketAddrV4::new(A, 80);
+        let at = SocketAddr::new(A, 80);
         let listener = stack.tcp_listen(at, 3).expect("free");
         if let Some(endpoint) = stack.link_mut(link) {
             endpoint.driver.record();
@@ -149,7 +150,7 @@ impl World {
         };
         bytes.extend(core::iter::repeat_n(0x55, len));
         bytes[16..18].fill(0);
-        let pseudo = pseudo_v4(B, A, IpProtocol::TCP, bytes.len() as u16);
+        let pseudo = pseudo_v4(four(B), four(A), IpProtocol::TCP, bytes.len() as u16);
         let checksum = sum(&bytes).combine(pseudo, false).finish();
         bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
         let mut packet = vec![0; ipv4::HEADER_LEN];
@@ -163,8 +164,8 @@ impl World {
             fragment_offset: 0,
             ttl: 64,
             protocol: IpProtocol::TCP,
-            src: B,
-            dst: A,
+            src: four(B),
+            dst: four(A),
             options: ipv4::OptionReport::default(),
         };
         ip.emit(&mut packet).expect("20 bytes");
@@ -180,7 +181,7 @@ impl World {
         let what = input.byte();
         let now = self.now;
         if self.ids.is_empty() || what & 15 == 0 {
-            let to = SocketAddrV4::new(B, 4000 + u16::from(what >> 6));
+            let to = SocketAddr::new(B, 4000 + u16::from(what >> 6));
             if self.ids.len() < 4 {
                 self.ids.extend(self.stack.tcp_connect(now, None, to));
             }
@@ -244,7 +245,7 @@ impl World {
 
 fuzz_target!(|data: &[u8]| {
     let (mut world, _right) = World::new();
-    let at = SocketAddrV4::new(A, 81);
+    let at = SocketAddr::new(A, 81);
     let listener = world.stack.tcp_listen(at, 1).expect("free");
     world.stack.tcp_close_listener(world.now, listener);
     let mut input = Input(data);

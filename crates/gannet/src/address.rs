@@ -1,47 +1,52 @@
 //! Addresses as people write them, and which of them this host can use.
 
 use crate::error::fail;
+use gannet_stack::address::{bits, contains};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// An address with the length of its network prefix, written `10.0.0.1/24`.
+/// An address with the length of its network prefix, written `10.0.0.1/24` or `fd00::1/64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix {
-    pub(crate) address: Ipv4Addr,
-    /// 0 to 32.
+    pub(crate) address: IpAddr,
+    /// 0 to 32, or 128 for IPv6.
     pub(crate) len: u8,
 }
 
 impl Prefix {
-    /// Reads `10.0.0.1/24`; without a slash all 32 bits count.
+    /// Reads `10.0.0.1/24`; without a slash all bits count.
     pub(crate) fn parse(text: &str) -> io::Result<Prefix> {
-        let (address, len) = text.split_once('/').unwrap_or((text, "32"));
-        match (address.parse(), len.parse()) {
-            (Ok(address), Ok(len)) if len <= 32 => Ok(Prefix { address, len }),
+        let (address, len) = text.split_once('/').unwrap_or((text, ""));
+        let parsed: Option<(IpAddr, u8)> = address.parse().ok().and_then(|address| {
+            let len = match len {
+                "" if !text.contains('/') => bits(address),
+                len => len.parse().ok()?,
+            };
+            Some((address, len))
+        });
+        match parsed {
+            Some((address, len)) if len <= bits(address) => Ok(Prefix { address, len }),
             _ => Err(fail(
                 libc::EINVAL,
-                format!("{text:?} is no IPv4 address with a prefix length"),
+                format!("{text:?} is no address with a prefix length"),
                 "a number out of range, or another notation\ntry: 10.0.0.1/24",
             )),
         }
     }
 
     /// Whether `other` is in the same network.
-    pub(crate) fn contains(&self, other: Ipv4Addr) -> bool {
-        let mask = u32::MAX
-            .checked_shl(32 - u32::from(self.len))
-            .unwrap_or_default();
-        (self.address.to_bits() ^ other.to_bits()) & mask == 0
+    pub(crate) fn contains(&self, other: IpAddr) -> bool {
+        contains(self.address, self.len, other)
     }
 }
 
 /// The address a name stands for, or a list of them: every IPv4 one.
-pub(crate) fn resolve(to: impl ToSocketAddrs) -> io::Result<Vec<SocketAddrV4>> {
+pub(crate) fn resolve(to: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
     let mut found = Vec::new();
     let mut other = None;
     for address in to.to_socket_addrs()? {
         match address {
-            SocketAddr::V4(address) => found.push(address),
+            SocketAddr::V4(_) => found.push(address),
             SocketAddr::V6(_) => other = Some(address),
         }
     }
@@ -61,7 +66,7 @@ pub(crate) fn resolve(to: impl ToSocketAddrs) -> io::Result<Vec<SocketAddrV4>> {
 }
 
 /// The first IPv4 address among those `to` stands for.
-pub(crate) fn resolve_one(to: impl ToSocketAddrs) -> io::Result<SocketAddrV4> {
+pub(crate) fn resolve_one(to: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let all = resolve(to)?;
     all.first()
         .copied()
@@ -71,7 +76,7 @@ pub(crate) fn resolve_one(to: impl ToSocketAddrs) -> io::Result<SocketAddrV4> {
 /// Tries `attempt` on each address in turn, as `std::net` does; the last error if none works.
 pub(crate) fn first_that_works<T>(
     to: impl ToSocketAddrs,
-    mut attempt: impl FnMut(SocketAddrV4) -> io::Result<T>,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
     let mut last = None;
     for address in resolve(to)? {
@@ -96,17 +101,10 @@ mod tests {
         assert!(
             Prefix::parse("1.2.3.4/0")
                 .unwrap()
-                .contains(Ipv4Addr::BROADCAST)
+                .contains("255.255.255.255".parse().unwrap())
         );
         assert_eq!(Prefix::parse("1.2.3.4").unwrap().len, 32);
-        for bad in [
-            "",
-            "10.1.2.3/33",
-            "10.1.2/24",
-            "::1/64",
-            "10.1.2.3/",
-            "a/b/c",
-        ] {
+        for bad in ["", "10.1.2.3/33", "10.1.2/24", "10.1.2.3/", "a/b/c"] {
             let error = Prefix::parse(bad).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bad}");
             assert!(error.to_string().contains("try:"), "{error}");

@@ -16,7 +16,7 @@ use gannet_drivers::wait::WaitPolicy;
 use gannet_stack::{Config, LinkAddress, LinkConfig, LinkId, Stack, TcpConfig, UdpConfig};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -267,7 +267,7 @@ fn open(plan: Plan, mtu: Option<u32>) -> io::Result<(String, gannet_link::Endpoi
 }
 
 /// The link that a gateway is a neighbour on.
-fn leads_to(attached: &[(Prefix, LinkId)], gateway: Ipv4Addr) -> io::Result<LinkId> {
+fn leads_to(attached: &[(Prefix, LinkId)], gateway: IpAddr) -> io::Result<LinkId> {
     let near = attached.iter().find(|(own, _)| own.contains(gateway));
     near.map(|(_, id)| *id).ok_or_else(|| {
         let why = "it is in no link's network\ntry: a gateway that a link's prefix covers";

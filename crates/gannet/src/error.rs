@@ -4,7 +4,7 @@
 use gannet_stack::tcp::{ConnectError, ListenError, TcpError};
 use std::fmt;
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// What an [`io::Error`] of this crate holds: what was tried, why it failed, and the number that
 /// the kernel's sockets give for it (`errno.h`).
@@ -74,7 +74,7 @@ pub(crate) fn time_to_live(ttl: u32) -> io::Result<u8> {
     hops.ok_or_else(|| fail(libc::EINVAL, what(), "it is a number from 1 to 255"))
 }
 
-pub(crate) fn connect_failed(to: SocketAddrV4, error: ConnectError) -> io::Error {
+pub(crate) fn connect_failed(to: SocketAddr, error: ConnectError) -> io::Error {
     let (code, why) = match error {
         ConnectError::NoRoute => (libc::ENETUNREACH, "no link or route leads there"),
         ConnectError::AddressNotAvailable => (
@@ -97,7 +97,7 @@ pub(crate) fn connect_failed(to: SocketAddrV4, error: ConnectError) -> io::Error
     fail(code, format!("connect to {to}"), why)
 }
 
-pub(crate) fn listen_failed(at: SocketAddrV4, error: ListenError) -> io::Error {
+pub(crate) fn listen_failed(at: SocketAddr, error: ListenError) -> io::Error {
     let (code, why) = match error {
         ListenError::AddressInUse => (libc::EADDRINUSE, "another socket has this address"),
         ListenError::AddressNotAvailable => (
@@ -109,7 +109,7 @@ pub(crate) fn listen_failed(at: SocketAddrV4, error: ListenError) -> io::Error {
 }
 
 /// The end of a connection, as its next call reports it.
-pub(crate) fn connection_failed(what: &str, peer: SocketAddrV4, error: TcpError) -> io::Error {
+pub(crate) fn connection_failed(what: &str, peer: SocketAddr, error: TcpError) -> io::Error {
     let (code, why) = tcp_reason(error);
     fail(code, format!("{what} {peer}"), why)
 }

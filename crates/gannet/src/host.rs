@@ -5,7 +5,7 @@ use crate::waiting::Shared;
 use crate::{clock, error::fail};
 use gannet_stack::{Drops, LinkId, Statistics};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// let host = gannet::Host::builder()
 ///     .channel(&network, "10.0.0.1/24")
 ///     .build()?;
-/// assert_eq!(host.addresses(), ["10.0.0.1".parse::<std::net::Ipv4Addr>().unwrap()]);
+/// assert_eq!(host.addresses(), ["10.0.0.1".parse::<std::net::IpAddr>().unwrap()]);
 /// # Ok(())
 /// # }
 /// ```
@@ -81,7 +81,7 @@ impl Host {
     }
 
     /// The host's addresses, each once, in the order of its links.
-    pub fn addresses(&self) -> Vec<Ipv4Addr> {
+    pub fn addresses(&self) -> Vec<IpAddr> {
         let shard = self.inner.shared.lock();
         let mut all = Vec::new();
         let links: Vec<LinkId> = shard.stack.link_ids().collect();

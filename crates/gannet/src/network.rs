@@ -11,7 +11,7 @@ use gannet_drivers::channel::{Channel, Connector, Directory, Listener, Options};
 use gannet_link::Endpoint;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) struct Network {
     listener: Listener,
     options: Options,
     /// Addresses that some thread is connecting to right now.
-    connecting: Vec<Ipv4Addr>,
+    connecting: Vec<IpAddr>,
 }
 
 impl Network {
@@ -57,7 +57,7 @@ impl Network {
     }
 
     /// The next channel that somebody else asked for, with the address of its other end.
-    pub(crate) fn accept(&mut self, now: Instant) -> Option<(Endpoint<Channel>, Ipv4Addr)> {
+    pub(crate) fn accept(&mut self, now: Instant) -> Option<(Endpoint<Channel>, IpAddr)> {
         // An error here means that no descriptors are left: those who knock wait.
         let end = self.listener.accept_ready(now).ok().flatten()?;
         let peer = end.driver.peer_name().parse().ok();
@@ -68,7 +68,7 @@ impl Network {
         }
     }
 
-    fn start(&self, peer: Ipv4Addr, now: Instant) -> io::Result<Connector> {
+    fn start(&self, peer: IpAddr, now: Instant) -> io::Result<Connector> {
         let own = self.own.address.to_string();
         Connector::start(&self.directory, &own, &peer.to_string(), &self.options, now)
     }
@@ -94,7 +94,7 @@ fn taken(name: &str, own: Prefix, error: &io::Error) -> io::Error {
 impl Shared {
     /// Makes sure that there is a channel to `to` if it is in a network of processes. Waits for the
     /// handshake, not longer than its time-out.
-    pub(crate) fn reach(&self, to: Ipv4Addr) -> io::Result<()> {
+    pub(crate) fn reach(&self, to: IpAddr) -> io::Result<()> {
         let mut shard = self.lock();
         let Some(index) = shard.unlinked_network(to) else {
             return Ok(());
@@ -136,7 +136,7 @@ impl Shared {
 }
 
 impl Shard {
-    fn is_connecting(&self, index: usize, to: Ipv4Addr) -> bool {
+    fn is_connecting(&self, index: usize, to: IpAddr) -> bool {
         let network = self.networks.get(index);
         network.is_some_and(|n| n.connecting.contains(&to))
     }
@@ -144,7 +144,7 @@ impl Shard {
     fn start_connecting(
         &mut self,
         index: usize,
-        to: Ipv4Addr,
+        to: IpAddr,
         now: Instant,
     ) -> io::Result<Connector> {
         let network = self.networks.get_mut(index);
@@ -154,14 +154,14 @@ impl Shard {
         Ok(started)
     }
 
-    fn connecting_ends(&mut self, index: usize, to: Ipv4Addr) {
+    fn connecting_ends(&mut self, index: usize, to: IpAddr) {
         if let Some(network) = self.networks.get_mut(index) {
             network.connecting.retain(|&a| a != to);
         }
     }
 }
 
-fn unreachable(to: Ipv4Addr, error: &io::Error) -> io::Error {
+fn unreachable(to: IpAddr, error: &io::Error) -> io::Error {
     let code = match error.kind() {
         io::ErrorKind::PermissionDenied => libc::EACCES,
         io::ErrorKind::TimedOut => libc::ETIMEDOUT,

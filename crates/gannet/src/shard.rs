@@ -12,7 +12,7 @@ use gannet_stack::tcp::{ListenerId, TcpId};
 use gannet_stack::udp::UdpId;
 use gannet_stack::{LinkAddress, LinkConfig, LinkId, Stack};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ struct Attached {
     number: u32,
     id: LinkId,
     /// The one host at its other end, if it is a channel.
-    peer: Option<Ipv4Addr>,
+    peer: Option<IpAddr>,
     /// Its other end is gone; only what arrived before is left.
     gone: bool,
 }
@@ -155,7 +155,7 @@ impl Shard {
         &mut self,
         network: usize,
         endpoint: Endpoint<AnyDriver>,
-        peer: Ipv4Addr,
+        peer: IpAddr,
     ) -> io::Result<()> {
         let Some(network) = self.networks.get(network) else {
             return Err(fail(
@@ -178,7 +178,7 @@ impl Shard {
     }
 
     /// The network of processes that `to` is in, if there is no channel to it yet.
-    pub(crate) fn unlinked_network(&self, to: Ipv4Addr) -> Option<usize> {
+    pub(crate) fn unlinked_network(&self, to: IpAddr) -> Option<usize> {
         let index = self.networks.iter().position(|n| n.own.contains(to))?;
         let own = self
             .networks

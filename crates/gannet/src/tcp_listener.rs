@@ -10,7 +10,7 @@ use crate::shard::Socket;
 use crate::tcp_stream::TcpStream;
 use gannet_stack::tcp::{ListenerId, TcpOption};
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
@@ -42,7 +42,7 @@ pub struct TcpListener {
 struct Listening {
     host: Arc<Inner>,
     id: ListenerId,
-    local: SocketAddrV4,
+    local: SocketAddr,
     manners: Manners,
     ttl: AtomicU8,
 }
@@ -109,7 +109,7 @@ impl TcpListener {
     /// # Errors
     /// None; as in std.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.local.into())
+        Ok(self.socket.local)
     }
 
     /// Whether [`TcpListener::accept`] returns `WouldBlock` rather than waiting.

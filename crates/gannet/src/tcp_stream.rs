@@ -14,7 +14,7 @@ use gannet_stack::tcp::{
     RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo, TcpOption, TcpState,
 };
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{Shutdown, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
@@ -63,8 +63,8 @@ pub struct TcpStream {
 struct Connection {
     host: Arc<Inner>,
     id: TcpId,
-    local: SocketAddrV4,
-    peer: SocketAddrV4,
+    local: SocketAddr,
+    peer: SocketAddr,
     manners: Manners,
     /// The end of the connection was reported: from now on it is only closed.
     reported: AtomicBool,
@@ -76,8 +76,8 @@ impl TcpStream {
     pub(crate) fn new(
         host: Arc<Inner>,
         id: TcpId,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
+        local: SocketAddr,
+        peer: SocketAddr,
     ) -> TcpStream {
         TcpStream {
             socket: Arc::new(Connection {
@@ -123,7 +123,7 @@ impl TcpStream {
     /// # Errors
     /// None; as in std.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.peer.into())
+        Ok(self.socket.peer)
     }
 
     /// Our end.
@@ -131,7 +131,7 @@ impl TcpStream {
     /// # Errors
     /// None; as in std.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.local.into())
+        Ok(self.socket.local)
     }
 
     /// Another handle of the same connection.
@@ -411,9 +411,9 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Connects to `to` and waits until it is open, or has failed.
-fn open(host: &Host, to: SocketAddrV4, deadline: Instant) -> io::Result<TcpStream> {
+fn open(host: &Host, to: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
     let host = host.inner();
-    host.shared.reach(*to.ip())?;
+    host.shared.reach(to.ip())?;
     let id = host
         .shared
         .call(|shard, now| shard.stack.tcp_connect(now, None, to));

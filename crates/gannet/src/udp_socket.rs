@@ -11,7 +11,7 @@ use crate::shard::{Shard, Socket};
 use gannet_base::Instant;
 use gannet_stack::udp::{BindError, Datagram, UdpError, UdpId, UdpOption, WhenFull};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::Poll;
@@ -84,7 +84,7 @@ impl UdpSocket {
     pub fn connect(&self, address: impl ToSocketAddrs) -> io::Result<()> {
         let Bound { host, id, .. } = &*self.socket;
         first_that_works(address, |to| {
-            host.shared.reach(*to.ip())?;
+            host.shared.reach(to.ip())?;
             let connected = host
                 .shared
                 .call(|shard, _| shard.stack.udp_connect(*id, Some(to)));
@@ -97,7 +97,7 @@ impl UdpSocket {
     /// # Errors
     /// None; as in std.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.addresses()?.0.into())
+        Ok(self.socket.addresses()?.0)
     }
 
     /// The connected peer.
@@ -108,8 +108,7 @@ impl UdpSocket {
         let (local, peer) = self.socket.addresses()?;
         let what = || format!("name the peer of {local}");
         let why = "the socket is not connected";
-        peer.map(SocketAddr::V4)
-            .ok_or_else(|| fail(libc::ENOTCONN, what(), why))
+        peer.ok_or_else(|| fail(libc::ENOTCONN, what(), why))
     }
 
     /// Sends one datagram to `address`; its length.
@@ -170,7 +169,7 @@ impl UdpSocket {
         let (len, _, from) = self
             .socket
             .receive(|shard, id| shard.stack.udp_recv_from(id, out))?;
-        Ok((len, from.into()))
+        Ok((len, from))
     }
 
     /// As [`UdpSocket::recv_from`] without the sender.
@@ -189,7 +188,7 @@ impl UdpSocket {
         let (len, _, from) = self
             .socket
             .receive(|shard, id| shard.stack.udp_peek_from(id, out))?;
-        Ok((len, from.into()))
+        Ok((len, from))
     }
 
     /// As [`UdpSocket::peek_from`] without the sender.
@@ -219,7 +218,7 @@ impl UdpSocket {
         let (len, size, from) = self
             .socket
             .receive(|shard, id| shard.stack.udp_recv_segments(id, buffer))?;
-        Ok((len, size, from.into()))
+        Ok((len, size, from))
     }
 
     /// Whether calls give `WouldBlock` rather than waiting.
@@ -387,7 +386,7 @@ impl Bound {
     #[inline]
     fn send<T>(
         &self,
-        to: Option<SocketAddrV4>,
+        to: Option<SocketAddr>,
         mut give: impl FnMut(&mut Shard, Instant, UdpId) -> Result<T, UdpError>,
     ) -> io::Result<T> {
         let socket = Socket::Datagrams(self.id);
@@ -395,7 +394,7 @@ impl Bound {
         loop {
             let sent = self.host.shared.wait(socket, patience, |shard, now| {
                 if let Some(to) = to
-                    && !self.is_reached(shard, *to.ip())
+                    && !self.is_reached(shard, to.ip())
                 {
                     return Poll::Ready(Ok(None));
                 }
@@ -407,7 +406,7 @@ impl Bound {
             })?;
             match (sent, to) {
                 (Some(sent), _) => return Ok(sent),
-                (None, Some(to)) => self.host.shared.reach(*to.ip())?,
+                (None, Some(to)) => self.host.shared.reach(to.ip())?,
                 (None, None) => {}
             }
         }
@@ -415,8 +414,11 @@ impl Bound {
 
     /// Whether `to` needs no new channel. Remembered until links come or go.
     #[inline]
-    fn is_reached(&self, shard: &Shard, to: Ipv4Addr) -> bool {
-        let known = u64::from(to.to_bits()) << 32 | u64::from(shard.links_generation());
+    fn is_reached(&self, shard: &Shard, to: IpAddr) -> bool {
+        let IpAddr::V4(four) = to else {
+            return shard.unlinked_network(to).is_none();
+        };
+        let known = u64::from(four.to_bits()) << 32 | u64::from(shard.links_generation());
         if self.reached.load(Ordering::Relaxed) == known {
             return true;
         }
@@ -427,7 +429,7 @@ impl Bound {
         reached
     }
 
-    fn addresses(&self) -> io::Result<(SocketAddrV4, Option<SocketAddrV4>)> {
+    fn addresses(&self) -> io::Result<(SocketAddr, Option<SocketAddr>)> {
         let id = self.id;
         let found = self
             .host
@@ -445,7 +447,7 @@ impl Bound {
     }
 
     #[cold]
-    fn failed(&self, what: &str, to: Option<SocketAddrV4>, error: UdpError) -> io::Error {
+    fn failed(&self, what: &str, to: Option<SocketAddr>, error: UdpError) -> io::Error {
         let (code, why) = udp_reason(error);
         // Called under the lock, so without asking the stack who the connected peer is.
         let whom = to.map_or_else(|| "the peer".to_owned(), |to| to.to_string());
@@ -481,7 +483,7 @@ fn udp_reason(error: UdpError) -> (i32, &'static str) {
     }
 }
 
-fn bind_failed(at: SocketAddrV4, error: BindError) -> io::Error {
+fn bind_failed(at: SocketAddr, error: BindError) -> io::Error {
     let (code, why) = match error {
         BindError::AddressInUse => (libc::EADDRINUSE, "another socket has this address"),
         BindError::AddressNotAvailable => (

@@ -5,6 +5,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `address.rs` | addresses of both families: what they mean, networks of them |
 //! | `config.rs` | every setting |
 //! | `link.rs` | the links of a host: endpoints with addresses |
 //! | `stack.rs` | [`Stack`]: everything put together, and the order of a poll |
@@ -23,6 +24,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod address;
 pub mod config;
 pub mod counters;
 pub mod hash;

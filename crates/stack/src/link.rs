@@ -1,7 +1,7 @@
 //! The links of a host: endpoints with addresses.
 
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 use gannet_link::{Arena, Driver, Endpoint};
 
@@ -13,7 +13,7 @@ pub struct LinkId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddress {
     /// Our address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Leading bits that are the network's.
     pub prefix_len: u8,
 }
@@ -25,7 +25,7 @@ pub struct LinkConfig {
     pub addresses: Vec<LinkAddress>,
     /// The one host at the other end, when the link is a channel: only packets from it are taken,
     /// and packets to it go this way.
-    pub peer: Option<Ipv4Addr>,
+    pub peer: Option<IpAddr>,
 }
 
 /// An endpoint with its addresses.

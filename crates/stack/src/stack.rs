@@ -6,7 +6,7 @@
 mod tcp_calls;
 mod udp_calls;
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint, Frame, LinkState};
@@ -280,9 +280,9 @@ impl<D: Driver> Stack<D> {
     /// longest prefix decides; networks of the links' own addresses need no route.
     pub fn add_route(
         &mut self,
-        network: Ipv4Addr,
+        network: IpAddr,
         prefix_len: u8,
-        gateway: Option<Ipv4Addr>,
+        gateway: Option<IpAddr>,
         link: LinkId,
     ) {
         self.ip.add_route(Route {
@@ -294,12 +294,12 @@ impl<D: Driver> Stack<D> {
     }
 
     /// Takes a route back; whether there was one.
-    pub fn remove_route(&mut self, network: Ipv4Addr, prefix_len: u8, link: LinkId) -> bool {
+    pub fn remove_route(&mut self, network: IpAddr, prefix_len: u8, link: LinkId) -> bool {
         self.ip.remove_route(network, prefix_len.min(32), link)
     }
 
     /// Whether `address` is one of ours.
-    pub fn is_local(&self, address: Ipv4Addr) -> bool {
+    pub fn is_local(&self, address: IpAddr) -> bool {
         self.ip.is_local(address)
     }
 

@@ -17,7 +17,7 @@ mod wire;
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use core::time::Duration;
 
 use gannet_base::Instant;
@@ -30,9 +30,9 @@ use crate::stack::Stack;
 pub use wire::{Faults, Wire, WireConfig, WireDriver};
 
 /// Address of the first host of a pair.
-pub const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+pub const A: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1));
 /// Address of the second host of a pair.
-pub const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+pub const B: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 2));
 /// Most virtual time that [`Pair::run_until`] waits.
 const PATIENCE: Duration = Duration::from_secs(3600);
 /// Most steps at one instant: more means that somebody runs in circles.
@@ -111,7 +111,7 @@ impl<D: Simulated> Pair<D> {
     pub(crate) fn join(
         seed: u64,
         (left, right): (gannet_link::Endpoint<D>, gannet_link::Endpoint<D>),
-        peers: (Option<Ipv4Addr>, Option<Ipv4Addr>),
+        peers: (Option<IpAddr>, Option<IpAddr>),
         change: impl Fn(&mut Config),
     ) -> Self {
         let host = |number: u8| {

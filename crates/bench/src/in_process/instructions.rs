@@ -5,6 +5,7 @@
 //! run took more, divided by what it carried more, is the cost of one; starting up, connecting and
 //! closing fall out.
 
+use std::net::IpAddr;
 use std::process::Command;
 
 use gannet_base::Instant;
@@ -154,7 +155,7 @@ impl Pair {
         let mut a = host(1, left);
         let mut b = host(2, right);
         let mut now = Instant::from_millis(1000);
-        let at = core::net::SocketAddrV4::new(address(2), PORT);
+        let at = core::net::SocketAddr::new(address(2), PORT);
         let listener = b.tcp_listen(at, 1).ok()?;
         let client = a.tcp_connect(now, None, at).ok()?;
         a.tcp_set_option(client, TcpOption::NoDelay(true));
@@ -209,8 +210,8 @@ impl Pair {
     }
 }
 
-fn address(number: u8) -> core::net::Ipv4Addr {
-    core::net::Ipv4Addr::new(192, 0, 2, number)
+fn address(number: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, number])
 }
 
 fn host(number: u8, end: Endpoint<PeerDriver<NoDoorbell>>) -> Stack<PeerDriver<NoDoorbell>> {

@@ -11,7 +11,7 @@ use gannet_stack::udp::{UdpError, UdpId};
 use gannet_stack::{Config, Stack};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 
 /// Only how long a failure takes: whoever waits as long as this has slept through the news.
 const TOO_LONG: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ pub(super) fn lock_is_open() {
 struct Side {
     shared: Shared,
     socket: UdpId,
-    address: SocketAddrV4,
+    address: SocketAddr,
 }
 
 impl Side {
@@ -44,7 +44,7 @@ impl Side {
         let own = Prefix::parse(&format!("10.0.0.{last}/24")).unwrap();
         let joined = Network::join(network, own, Options::default()).unwrap();
         shard.add_network(joined).unwrap();
-        let address = SocketAddrV4::new(own.address, 7);
+        let address = SocketAddr::new(own.address, 7);
         let socket = shard.stack.udp_bind(address).unwrap();
         let policy = WaitPolicy {
             spin_max: Duration::ZERO,
@@ -127,13 +127,13 @@ fn link(network: &str, one: &Side, two: &Side) {
     let options = Options::default();
     let (start, mut now) = (clock::now(), clock::now());
     let mut connector = Connector::start(&directory, &names[0], &names[1], &options, now).unwrap();
-    let to = |side: &Side, ip: &Ipv4Addr| side.shared.lock().unlinked_network(*ip).is_none();
+    let to = |side: &Side, ip: IpAddr| side.shared.lock().unlinked_network(ip).is_none();
     while now < start + TOO_LONG {
         one.shared.lock().open_doors(0, now);
         if let Some(end) = connector.progress(now).unwrap() {
             let end = any(end, AnyDriver::Channel);
             let mut shard = two.shared.lock();
-            shard.add_channel(0, end, *one.address.ip()).unwrap();
+            shard.add_channel(0, end, one.address.ip()).unwrap();
         }
         if to(one, two.address.ip()) && to(two, one.address.ip()) {
             return;

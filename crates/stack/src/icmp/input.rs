@@ -1,6 +1,6 @@
 //! Messages that arrive: requests answered, errors turned into a report for who sent the packet.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddr;
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame};
@@ -29,9 +29,9 @@ pub struct Report {
     /// What happened to it.
     pub kind: ReportKind,
     /// Its source.
-    pub local: SocketAddrV4,
+    pub local: SocketAddr,
     /// Its destination.
-    pub remote: SocketAddrV4,
+    pub remote: SocketAddr,
     /// TCP's sequence number; 0 for UDP.
     pub seq: u32,
 }
@@ -122,15 +122,15 @@ fn report<D: Driver>(
     let quoted = Quoted::parse(quoted).map_err(|_| DropReason::IcmpBadQuote)?;
     // CVE-2026-23398: a protocol that nobody registered.
     let (local_port, remote_port) = quoted.ports().ok_or(DropReason::IcmpForeignQuote)?;
-    let ours = |a: Ipv4Addr| ip.is_local(a);
-    if !ours(quoted.ip.src) || !ours(packet.destination) {
+    let (source, destination) = (quoted.ip.src.into(), quoted.ip.dst.into());
+    if !ip.is_local(source) || !ip.is_local(packet.destination) {
         return Err(DropReason::IcmpForeignQuote);
     }
     Ok(Report {
         protocol: quoted.ip.protocol,
         kind,
-        local: SocketAddrV4::new(quoted.ip.src, local_port),
-        remote: SocketAddrV4::new(quoted.ip.dst, remote_port),
+        local: SocketAddr::new(source, local_port),
+        remote: SocketAddr::new(destination, remote_port),
         seq: quoted.tcp_seq().unwrap_or(0),
     })
 }

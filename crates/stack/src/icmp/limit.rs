@@ -1,11 +1,12 @@
 //! How many ICMP errors leave: a flood must not be answered by a flood (robustness C7), nor by an
 //! even rhythm from which others learn what we receive (CVE-2020-25705).
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use core::time::Duration;
 
 use gannet_base::{Instant, Rng};
 
+use crate::address;
 use crate::hash::{HashKey, Purpose};
 
 /// Errors per second in all; Linux's `icmp_msgs_per_sec`.
@@ -40,13 +41,13 @@ impl Limiter {
     }
 
     /// Whether an error may be sent to `target` now; if so, it is counted as sent.
-    pub(super) fn allow(&mut self, now: Instant, target: Ipv4Addr) -> bool {
+    pub(super) fn allow(&mut self, now: Instant, target: IpAddr) -> bool {
         let elapsed = now.saturating_duration_since(self.filled).as_nanos();
         let gained = u64::try_from(elapsed).unwrap_or(u64::MAX);
         self.filled = self.filled.max(now);
         let cost = NANOS / RATE;
         self.credit = self.credit.saturating_add(gained).min(BURST * cost);
-        let place = self.key.hash(Purpose::Flow, &target.octets()) as usize % PLACES;
+        let place = self.key.hash(Purpose::Flow, &address::bytes(target)) as usize % PLACES;
         let Some(next) = self.next.get_mut(place).filter(|next| now >= **next) else {
             return false;
         };

@@ -1,6 +1,6 @@
 //! Robustness C1, C2, C4, C6, C7, U2 and the echo server (RFC 792, RFC 1122 section 3.2.2).
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::vec;
 use std::vec::Vec;
@@ -12,12 +12,16 @@ use gannet_wire::{IpProtocol, ipv4};
 use super::limit::Limiter;
 use crate::counters::DropReason::*;
 use crate::hash::HashKey;
-use crate::testing::packet::{datagram, icmp, mend, packet};
+use crate::testing::packet::{datagram, four, icmp, mend, packet};
 use crate::testing::{A, B, Pair, WireConfig, WireDriver};
 use crate::udp::{UdpError, UdpId};
 
-fn at(address: Ipv4Addr, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(address, port)
+fn at(address: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(address, port)
+}
+
+fn ip(bits: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits(bits))
 }
 
 /// B has a socket connected to A's port 5; what it sends is recorded.
@@ -75,8 +79,8 @@ fn echo_of_every_size() {
 
 #[test]
 fn c2_echo_that_must_not_be_answered() {
-    let broadcast = Ipv4Addr::new(192, 0, 2, 255);
-    for to in [broadcast, Ipv4Addr::BROADCAST] {
+    let broadcast = IpAddr::from([192, 0, 2, 255]);
+    for to in [broadcast, IpAddr::V4(core::net::Ipv4Addr::BROADCAST)] {
         let (mut pair, _) = pair(1500);
         pair.inject_b(&[icmp(A, to, (8, 0, [0; 4]), b"smurf")]);
         assert_eq!(pair.b.drops().get(IcmpBroadcast), 1);
@@ -180,9 +184,7 @@ fn errors_to_errors_are_never_sent() {
 #[test]
 fn u2_closed_ports_are_answered_at_a_limited_rate() {
     let (mut pair, _) = pair(1500);
-    let source = |n: u32| {
-        Ipv4Addr::from_bits((u32::from(A) & !0xff) + 0x0100 * (1 + n / 200) + (n % 200) + 10)
-    };
+    let source = |n: u32| ip((four(A).to_bits() & !0xff) + 0x0100 * (1 + n / 200) + (n % 200) + 10);
     let flood: Vec<_> = (0..5000)
         .map(|n| datagram(at(source(n % 4000), 7), at(B, 4), b"x"))
         .collect();
@@ -221,7 +223,7 @@ fn c7_outgoing_errors_are_limited_in_all_and_per_target() {
         let now = Instant::from_millis(1000 + millis);
         for n in 0..100u32 {
             let target = (millis as u32).wrapping_mul(100).wrapping_add(n) % 64;
-            if limiter.allow(now, Ipv4Addr::from_bits(0x0a00_0000 + target)) {
+            if limiter.allow(now, ip(0x0a00_0000 + target)) {
                 allowed += 1;
                 per_target[target as usize] += 1;
             }
@@ -233,7 +235,7 @@ fn c7_outgoing_errors_are_limited_in_all_and_per_target() {
     let mut allowed = 0;
     for n in 0..1_000_000u32 {
         let now = Instant::from_millis(1000) + Duration::from_micros(u64::from(n) * 10);
-        allowed += u32::from(limiter.allow(now, Ipv4Addr::from_bits(n.wrapping_mul(0x9e37_79b9))));
+        allowed += u32::from(limiter.allow(now, ip(n.wrapping_mul(0x9e37_79b9))));
     }
     assert!(
         (100..=10_050).contains(&allowed),

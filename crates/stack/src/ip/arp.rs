@@ -1,6 +1,6 @@
 //! Questions about neighbours sent and answered (RFC 826, RFC 5227).
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, Medium, Slot};
@@ -28,15 +28,15 @@ impl<D: Driver> Ip<D> {
         let (packet, _) = parsed.map_err(|_| DropReason::ArpMalformed)?;
         let own_mac = MacAddr(link.endpoint.capabilities().hardware_address);
         let (sender, mac) = (packet.sender_ip, packet.sender_mac);
-        if mac == own_mac || !mac.is_unicast() || is_broadcast_on(link, sender) {
+        if mac == own_mac || !mac.is_unicast() || is_broadcast_on(link, sender.into()) {
             return Err(DropReason::ArpBadSender);
         }
         // Another station believes that it has our address (RFC 5227 section 2.4): counted, for
         // people to see; we keep it.
-        if self.is_local(sender) {
+        if self.is_local(sender.into()) {
             return Err(DropReason::ArpConflict);
         }
-        let to_us = self.is_local(packet.target_ip);
+        let to_us = self.is_local(packet.target_ip.into());
         if to_us && packet.operation == Operation::Request {
             self.answer(id, &packet);
         }
@@ -72,7 +72,7 @@ impl<D: Driver> Ip<D> {
         }
         if let Some(link_) = self.links.get(link) {
             let own = link_.endpoint.capabilities().hardware_address;
-            self.send_held(link, sender, header(own, mac));
+            self.send_held(link, sender.into(), header(own, mac, EtherType::IPV4));
         }
         Ok(())
     }
@@ -88,11 +88,14 @@ impl<D: Driver> Ip<D> {
 
     /// Sends a question. The sender is our address in the target's network.
     pub(super) fn ask(&mut self, ask: Ask) {
-        let Ok(path) = self.path(None, ask.target) else {
+        let Ok(path) = self.path(None, ask.target.into()) else {
+            return;
+        };
+        let IpAddr::V4(source) = path.source else {
             return;
         };
         let to = ask.to.unwrap_or(MacAddr::ZERO);
-        self.send_arp(ask.link, Operation::Request, (to, ask.target), path.source);
+        self.send_arp(ask.link, Operation::Request, (to, ask.target), source);
     }
 
     /// Tells the network that we use `address` (an announcement, RFC 5227 section 2.3, once:

@@ -1,6 +1,6 @@
 //! What arrives: checks in order, one function each. The first that fails names the drop.
 
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use gannet_base::Instant;
 use gannet_link::{Checksum, Driver, Endpoint, Frame, Medium};
@@ -81,8 +81,8 @@ impl<D: Driver> Ip<D> {
         frame.strip(header_len);
         let packet = Packet {
             link: id,
-            source: header.src,
-            destination: header.dst,
+            source: IpAddr::V4(header.src),
+            destination: IpAddr::V4(header.dst),
             tos: header.tos,
         };
         Ok(Some((packet, header.protocol)))
@@ -91,7 +91,7 @@ impl<D: Driver> Ip<D> {
     /// LAND (1997): a packet that claims to come from the host it goes to.
     #[inline]
     fn not_from_ourselves(&self, source: Ipv4Addr) -> Result<(), DropReason> {
-        match self.is_local(source) {
+        match self.is_local(source.into()) {
             true => Err(DropReason::IpLand),
             false => Ok(()),
         }
@@ -101,10 +101,10 @@ impl<D: Driver> Ip<D> {
     //# A host MUST silently discard an incoming datagram that is not destined for the host.
     #[inline]
     fn for_us(&self, link: &Link<D>, header: &Header, cast: Cast) -> Result<(), DropReason> {
-        let broadcast = is_broadcast_on(link, header.dst);
+        let broadcast = is_broadcast_on(link, header.dst.into());
         // A packet for one host in a frame for many is a forged or misled one (RFC 1122 section
         // 3.3.6).
-        let ours = broadcast || (cast == Cast::One && self.is_local(header.dst));
+        let ours = broadcast || (cast == Cast::One && self.is_local(header.dst.into()));
         if !ours {
             return Err(DropReason::IpNotForUs);
         }
@@ -205,7 +205,7 @@ fn source_possible<D: Driver>(link: &Link<D>, source: Ipv4Addr) -> Result<(), Dr
     }
     let first = source.octets()[0];
     // 0/8, 127/8, and everything from 224 on: multicast, reserved, broadcast.
-    if first == 0 || first == 127 || first >= 224 || is_broadcast_on(link, source) {
+    if first == 0 || first == 127 || first >= 224 || is_broadcast_on(link, source.into()) {
         return Err(DropReason::IpSource);
     }
     Ok(())

@@ -1,14 +1,15 @@
 //! The links and everything known about where packets go.
 
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint};
 
 use super::mtu::PathMtus;
 use super::path::Path;
-use super::route::{self, Route, Routes};
+use super::route::{Route, Routes, is_broadcast_of};
+use crate::address;
 use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
 use crate::hash::HashKey;
@@ -76,19 +77,19 @@ impl<D: Driver> Ip<D> {
     }
 
     /// Whether `address` is one of ours, on any link.
-    pub fn is_local(&self, address: Ipv4Addr) -> bool {
+    pub fn is_local(&self, address: IpAddr) -> bool {
         let mut links = self.links.iter();
         links.any(|(_, l)| l.config.addresses.iter().any(|a| a.address == address))
     }
 
     /// Whether `address` means every host of a network: 255.255.255.255, or the last address of a
     /// network of ours.
-    pub fn is_broadcast(&self, address: Ipv4Addr) -> bool {
+    pub fn is_broadcast(&self, address: IpAddr) -> bool {
         let of = |l: &LinkConfig| {
             let mut own = l.addresses.iter();
-            own.any(|a| route::is_broadcast_of(a, address))
+            own.any(|a| is_broadcast_of(a, address))
         };
-        address.is_broadcast() || self.links.iter().any(|(_, l)| of(&l.config))
+        address::is_broadcast(address) || self.links.iter().any(|(_, l)| of(&l.config))
     }
 
     pub(crate) fn add_link(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
@@ -96,7 +97,7 @@ impl<D: Driver> Ip<D> {
         let id = self.links.add(endpoint, config);
         self.epoch = self.epoch.wrapping_add(1);
         for own in addresses {
-            self.announce(id, own.address);
+            self.announce_address(id, own.address);
         }
         id
     }
@@ -110,8 +111,14 @@ impl<D: Driver> Ip<D> {
             .retain(|a| a.address != address.address);
         link.config.addresses.push(address);
         self.epoch = self.epoch.wrapping_add(1);
-        self.announce(id, address.address);
+        self.announce_address(id, address.address);
         true
+    }
+
+    fn announce_address(&mut self, id: LinkId, address: IpAddr) {
+        if let IpAddr::V4(four) = address {
+            self.announce(id, four);
+        }
     }
 
     pub(crate) fn add_route(&mut self, route: Route) {
@@ -119,7 +126,7 @@ impl<D: Driver> Ip<D> {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    pub(crate) fn remove_route(&mut self, network: Ipv4Addr, len: u8, link: LinkId) -> bool {
+    pub(crate) fn remove_route(&mut self, network: IpAddr, len: u8, link: LinkId) -> bool {
         self.epoch = self.epoch.wrapping_add(1);
         self.routes.remove(network, len, link)
     }
@@ -137,7 +144,7 @@ impl<D: Driver> Ip<D> {
     /// A router told that packets of `mtu` bytes fit on the way to `destination` (0: it did not
     /// tell). The caller has checked that the message is about a packet of its own. Returns what is
     /// used from now on: at least 552 bytes, never more than before, for ten minutes.
-    pub fn reduce_mtu(&mut self, destination: Ipv4Addr, mtu: u32, now: Instant) -> u32 {
+    pub fn reduce_mtu(&mut self, destination: IpAddr, mtu: u32, now: Instant) -> u32 {
         let current = self.path(None, destination).map_or(65_535, |p| p.mtu);
         let reduced = self.mtus.reduce(destination, mtu, current, now);
         if reduced != current {
@@ -148,7 +155,10 @@ impl<D: Driver> Ip<D> {
 
     /// Nothing that was sent along `path` is acknowledged: its neighbour may have moved.
     pub fn suspect(&mut self, now: Instant, path: &Path) {
-        if let Some(ask) = self.neighbours.suspect(now, path.link, path.next_hop) {
+        let IpAddr::V4(next_hop) = path.next_hop else {
+            return;
+        };
+        if let Some(ask) = self.neighbours.suspect(now, path.link, next_hop) {
             self.ask(ask);
         }
     }
@@ -165,7 +175,7 @@ impl<D: Driver> Ip<D> {
             self.ask(ask);
         }
         for (link, address) in failed.drain(..) {
-            while let Some(frame) = self.held.pop(link, Some(address)) {
+            while let Some(frame) = self.held.pop(link, Some(address.into())) {
                 self.throw_away(&frame, DropReason::NeighbourFailed);
             }
         }

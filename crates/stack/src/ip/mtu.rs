@@ -1,7 +1,7 @@
 //! What ICMP told of paths narrower than their first link (RFC 1191).
 
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use core::time::Duration;
 
 use gannet_base::Instant;
@@ -17,7 +17,7 @@ const PLATEAUS: [u32; 8] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, M
 
 #[derive(Clone, Copy, Debug)]
 struct Narrow {
-    destination: Ipv4Addr,
+    destination: IpAddr,
     mtu: u32,
     expires: Instant,
 }
@@ -35,7 +35,7 @@ impl PathMtus {
 
     /// The MTU to use where the link has `link_mtu`.
     #[inline]
-    pub(super) fn effective(&self, destination: Ipv4Addr, link_mtu: u32) -> u32 {
+    pub(super) fn effective(&self, destination: IpAddr, link_mtu: u32) -> u32 {
         let known = self.list.iter().find(|n| n.destination == destination);
         known.map_or(link_mtu, |n| n.mtu.min(link_mtu))
     }
@@ -45,7 +45,7 @@ impl PathMtus {
     /// than 552 unless the link itself is narrower.
     pub(super) fn reduce(
         &mut self,
-        destination: Ipv4Addr,
+        destination: IpAddr,
         mtu: u32,
         current: u32,
         now: Instant,

@@ -1,6 +1,6 @@
 //! Headers written, frames handed to a link.
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 use gannet_link::{Driver, Endpoint, Frame, Full, Range, Slot, Space};
 use gannet_wire::checksum::{self, Sum};
@@ -18,9 +18,9 @@ pub struct Packet {
     /// Where it came in.
     pub link: LinkId,
     /// Its source.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// Its destination: one of our addresses, or a broadcast.
-    pub destination: Ipv4Addr,
+    pub destination: IpAddr,
     /// Type of service.
     pub tos: u8,
 }
@@ -42,6 +42,9 @@ impl<D: Driver> Ip<D> {
         payload_len: usize,
     ) -> Option<(&'s mut [u8], usize)> {
         let header = path.header?;
+        let (IpAddr::V4(source), IpAddr::V4(destination)) = (path.source, path.destination) else {
+            return None;
+        };
         let link_header = header.as_slice();
         let at = link_header.len() + ipv4::HEADER_LEN;
         let total = ipv4::HEADER_LEN + transport_len + payload_len;
@@ -70,8 +73,8 @@ impl<D: Driver> Ip<D> {
             //# A host MUST NOT send a datagram with a Time-to-Live (TTL) value of zero.
             ttl: path.ttl.max(1),
             protocol,
-            src: path.source,
-            dst: path.destination,
+            src: source,
+            dst: destination,
             options: ipv4::OptionReport::default(),
         };
         ip.emit(rest)?;
@@ -135,7 +138,7 @@ impl<D: Driver> Ip<D> {
     }
 
     /// Sends what waited for `next_hop`, now that its link header is known.
-    pub(super) fn send_held(&mut self, link: LinkId, next_hop: Ipv4Addr, header: LinkHeader) {
+    pub(super) fn send_held(&mut self, link: LinkId, next_hop: IpAddr, header: LinkHeader) {
         while let Some(mut frame) = self.held.pop(link, Some(next_hop)) {
             let len = frame.slot.inline_len();
             let bytes = header.as_slice();

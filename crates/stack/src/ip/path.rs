@@ -1,6 +1,8 @@
 //! A destination with everything cached to reach it.
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
+
+use gannet_wire::ipv4;
 
 use crate::link::LinkId;
 
@@ -42,11 +44,11 @@ pub struct Path {
     /// The link packets leave by.
     pub link: LinkId,
     /// Our address on it.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// The destination.
-    pub destination: Ipv4Addr,
+    pub destination: IpAddr,
     /// The neighbour they are handed to: the destination or a gateway.
-    pub next_hop: Ipv4Addr,
+    pub next_hop: IpAddr,
     /// Largest IP packet in bytes: the link's MTU, or less by path MTU discovery.
     pub mtu: u32,
     /// The link header to prepend, once [`crate::ip::Ip::resolve`] found it; `None` before, and
@@ -61,6 +63,15 @@ pub struct Path {
 impl Path {
     /// Time to live when nobody chose one: the recommended default (RFC 1700).
     pub const TTL: u8 = 64;
+
+    /// Bytes of the IP header of its packets, without options: 20 or 40.
+    #[inline]
+    pub const fn ip_header_len(&self) -> usize {
+        match self.destination {
+            IpAddr::V4(_) => ipv4::HEADER_LEN,
+            IpAddr::V6(_) => 40,
+        }
+    }
 }
 
 /// No link leads there.

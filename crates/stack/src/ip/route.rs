@@ -1,19 +1,20 @@
 //! The routing table: what the links' own addresses do not say.
 
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
+use crate::address::{contains, mask};
 use crate::link::{LinkAddress, LinkId};
 
 /// A network that is reached through a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The network's address.
-    pub network: Ipv4Addr,
-    /// Its leading bits, 0 (the default route) to 32.
+    pub network: IpAddr,
+    /// Its leading bits, 0 (the default route) to 32 or 128.
     pub prefix_len: u8,
     /// Who takes the packets; `None`: the destination is a neighbour itself.
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
     /// Where they leave.
     pub link: LinkId,
 }
@@ -38,7 +39,7 @@ impl Routes {
         self.list.insert(at, route);
     }
 
-    pub(super) fn remove(&mut self, network: Ipv4Addr, prefix_len: u8, link: LinkId) -> bool {
+    pub(super) fn remove(&mut self, network: IpAddr, prefix_len: u8, link: LinkId) -> bool {
         let before = self.list.len();
         self.list
             .retain(|r| (r.network, r.prefix_len, r.link) != (network, prefix_len, link));
@@ -50,32 +51,23 @@ impl Routes {
     }
 
     /// The routes that lead to `destination`, longest prefix first.
-    pub(super) fn to(&self, destination: Ipv4Addr) -> impl Iterator<Item = &Route> {
+    pub(super) fn to(&self, destination: IpAddr) -> impl Iterator<Item = &Route> {
         self.list
             .iter()
             .filter(move |r| contains(r.network, r.prefix_len, destination))
     }
 }
 
-/// The leading bits that are the network's.
-pub(super) const fn mask(prefix_len: u8) -> u32 {
-    match prefix_len {
-        0 => 0,
-        1..=31 => u32::MAX << (32 - prefix_len),
-        _ => u32::MAX,
-    }
-}
-
-/// Whether `address` is in the network of `of`.
-pub(super) const fn contains(of: Ipv4Addr, prefix_len: u8, address: Ipv4Addr) -> bool {
-    (of.to_bits() ^ address.to_bits()) & mask(prefix_len) == 0
-}
-
 /// Whether `address` is the broadcast address of a network of ours. Networks of one or two
-/// addresses have none (RFC 3021).
-pub(super) const fn is_broadcast_of(own: &LinkAddress, address: Ipv4Addr) -> bool {
+/// addresses have none (RFC 3021), and IPv6 has none at all.
+pub(super) const fn is_broadcast_of(own: &LinkAddress, address: IpAddr) -> bool {
     let host = !mask(own.prefix_len);
-    own.prefix_len < 31
-        && contains(own.address, own.prefix_len, address)
-        && address.to_bits() & host == host
+    match address {
+        IpAddr::V4(four) => {
+            own.prefix_len < 31
+                && contains(own.address, own.prefix_len, address)
+                && four.to_bits() & host == host
+        }
+        IpAddr::V6(_) => false,
+    }
 }

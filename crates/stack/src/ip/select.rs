@@ -1,6 +1,6 @@
 //! The choice of a path, and of its link header.
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Medium};
@@ -8,7 +8,8 @@ use gannet_wire::{EtherType, MacAddr, ethernet};
 
 use super::layer::Ip;
 use super::path::{LinkHeader, NoRoute, Path};
-use super::route;
+use super::route::is_broadcast_of;
+use crate::address::{self, contains, same_family};
 use crate::link::{Link, LinkId};
 use crate::neighbour::Answer;
 
@@ -28,7 +29,7 @@ pub enum Resolution {
 struct Candidate {
     has_source: bool,
     prefix_len: u8,
-    next_hop: Ipv4Addr,
+    next_hop: IpAddr,
     link: LinkId,
 }
 
@@ -41,7 +42,7 @@ impl<D: Driver> Ip<D> {
     /// # Errors
     /// [`NoRoute`] when no link leads there (none ever leads to our own addresses, to multicast
     /// groups, to 0.0.0.0 or 127.0.0.0/8), or `source` is not ours.
-    pub fn path(&self, source: Option<Ipv4Addr>, destination: Ipv4Addr) -> Result<Path, NoRoute> {
+    pub fn path(&self, source: Option<IpAddr>, destination: IpAddr) -> Result<Path, NoRoute> {
         let nowhere = destination.is_unspecified()
             || destination.is_multicast()
             || destination.is_loopback()
@@ -58,9 +59,11 @@ impl<D: Driver> Ip<D> {
         let capabilities = link.endpoint.capabilities();
         let header = match capabilities.medium {
             Medium::Ip => Some(LinkHeader::NONE),
-            Medium::Ethernet if is_broadcast_on(link, destination) => {
-                Some(header(capabilities.hardware_address, MacAddr::BROADCAST))
-            }
+            Medium::Ethernet if is_broadcast_on(link, destination) => Some(header(
+                capabilities.hardware_address,
+                MacAddr::BROADCAST,
+                EtherType::IPV4,
+            )),
             Medium::Ethernet => None,
         };
         Ok(Path {
@@ -75,7 +78,7 @@ impl<D: Driver> Ip<D> {
         })
     }
 
-    fn best_link(&self, source: Option<Ipv4Addr>, destination: Ipv4Addr) -> Option<Candidate> {
+    fn best_link(&self, source: Option<IpAddr>, destination: IpAddr) -> Option<Candidate> {
         let has = |link: &Link<D>| {
             let mut own = link.config.addresses.iter();
             source.is_none_or(|s| own.any(|a| a.address == s))
@@ -124,13 +127,16 @@ impl<D: Driver> Ip<D> {
             return Resolution::Ready;
         }
         let source = capabilities.hardware_address;
-        let (answer, ask) = self.neighbours.lookup(now, path.link, path.next_hop);
+        let IpAddr::V4(next_hop) = path.next_hop else {
+            return Resolution::Failed;
+        };
+        let (answer, ask) = self.neighbours.lookup(now, path.link, next_hop);
         if let Some(ask) = ask {
             self.ask(ask);
         }
         match answer {
             Answer::Ready(mac) => {
-                path.header = Some(header(source, mac));
+                path.header = Some(header(source, mac, EtherType::IPV4));
                 Resolution::Ready
             }
             Answer::Pending => Resolution::Pending,
@@ -139,41 +145,41 @@ impl<D: Driver> Ip<D> {
     }
 }
 
-/// An Ethernet header in front of IPv4.
-pub(super) fn header(from: [u8; 6], to: MacAddr) -> LinkHeader {
+/// An Ethernet header in front of IP.
+pub(super) fn header(from: [u8; 6], to: MacAddr, ethertype: EtherType) -> LinkHeader {
     let mut bytes = [0; ethernet::HEADER_LEN];
     let header = ethernet::Header {
         dst: to,
         src: MacAddr(from),
-        ethertype: EtherType::IPV4,
+        ethertype,
     };
     let _ = header.emit(&mut bytes);
     LinkHeader::ethernet(bytes)
 }
 
 /// The prefix by which `destination` is at the other end of `link`, without any route.
-fn connected_prefix<D>(link: &Link<D>, destination: Ipv4Addr) -> Option<u8> {
+fn connected_prefix<D>(link: &Link<D>, destination: IpAddr) -> Option<u8> {
     if let Some(peer) = link.config.peer {
-        return (peer == destination).then_some(32);
+        return (peer == destination).then_some(address::bits(peer));
     }
     let own = link.config.addresses.iter();
     let within = own.filter(|a| {
-        destination.is_broadcast() || route::contains(a.address, a.prefix_len, destination)
+        address::is_broadcast(destination) || contains(a.address, a.prefix_len, destination)
     });
     within.map(|a| a.prefix_len).max()
 }
 
 /// Whether `destination` means every host on `link`.
-pub(super) fn is_broadcast_on<D>(link: &Link<D>, destination: Ipv4Addr) -> bool {
+pub(super) fn is_broadcast_on<D>(link: &Link<D>, destination: IpAddr) -> bool {
     let mut own = link.config.addresses.iter();
-    destination.is_broadcast() || own.any(|a| route::is_broadcast_of(a, destination))
+    address::is_broadcast(destination) || own.any(|a| is_broadcast_of(a, destination))
 }
 
 /// Our address on `link` that is in one network with `next_hop`, else the first.
-fn own_address<D>(link: &Link<D>, next_hop: Ipv4Addr) -> Option<Ipv4Addr> {
+fn own_address<D>(link: &Link<D>, next_hop: IpAddr) -> Option<IpAddr> {
     let own = &link.config.addresses;
-    let near = own
-        .iter()
-        .find(|a| route::contains(a.address, a.prefix_len, next_hop));
-    near.or(own.first()).map(|a| a.address)
+    let mut own = own.iter().filter(|a| same_family(a.address, next_hop));
+    let first = own.clone().next();
+    let near = own.find(|a| contains(a.address, a.prefix_len, next_hop));
+    near.or(first).map(|a| a.address)
 }

@@ -1,6 +1,6 @@
 //! Robustness L1, L2, I1 to I8, I10 and the choice of paths.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::vec;
 use std::vec::Vec;
@@ -9,18 +9,19 @@ use gannet_base::Rng;
 use gannet_link::{Checksum, Medium};
 use gannet_wire::{EtherType, IpProtocol, MacAddr, ipv4};
 
-use super::route::{contains, is_broadcast_of};
+use super::route::is_broadcast_of;
+use crate::address::contains;
 use crate::counters::DropReason::{self, *};
 use crate::link::{LinkAddress, LinkConfig};
-use crate::testing::packet::{self, datagram, frame, mend, with_options};
+use crate::testing::packet::{self, datagram, four, frame, mend, with_options};
 use crate::testing::{A, B, Pair, Wire, WireConfig, WireDriver};
 use crate::udp::{UdpError, UdpId};
 
 const MAC_A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const MAC_B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
-fn at(address: Ipv4Addr, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(address, port)
+fn at(address: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(address, port)
 }
 
 fn bare() -> (Pair<WireDriver>, UdpId) {
@@ -174,7 +175,7 @@ fn i4_sources_and_destinations() {
         ([240, 0, 0, 1], IpSource),
         ([255, 255, 255, 255], IpSource),
         ([192, 0, 2, 255], IpSource),
-        (B.octets(), IpLand),
+        (four(B).octets(), IpLand),
     ];
     for (source, reason) in bad_sources {
         let bytes = datagram(at(source.into(), 1), at(B, 9), b"hello");
@@ -277,7 +278,7 @@ fn a_channel_takes_packets_from_its_peer_alone() {
     };
     let config = LinkConfig {
         addresses: vec![own],
-        peer: Some(Ipv4Addr::new(192, 0, 2, 77)),
+        peer: Some(IpAddr::from([192, 0, 2, 77])),
     };
     let id = pair.b.add_link(left, config);
     let endpoint = pair.b.link_mut(id).expect("there");
@@ -360,7 +361,7 @@ fn the_longest_prefix_decides() {
     };
     let (second, _far) = Wire::ends(3, &wire);
     let own = LinkAddress {
-        address: Ipv4Addr::new(10, 0, 0, 1),
+        address: IpAddr::from([10, 0, 0, 1]),
         prefix_len: 8,
     };
     let config = LinkConfig {
@@ -369,12 +370,14 @@ fn the_longest_prefix_decides() {
     };
     let other = pair.b.add_link(second, config);
     let link = pair.link_b;
-    let far = Ipv4Addr::new(203, 0, 113, 9);
-    let leaves_by = |p: &mut Pair<WireDriver>, to: Ipv4Addr| {
+    let far = IpAddr::from([203, 0, 113, 9]);
+    let leaves_by = |p: &mut Pair<WireDriver>, to: IpAddr| {
         for id in [link, other] {
             p.b.link_mut(id).expect("there").driver.record();
         }
-        let wild = p.b.udp_bind(at(Ipv4Addr::UNSPECIFIED, 0)).expect("free");
+        let wild =
+            p.b.udp_bind(at(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0))
+                .expect("free");
         p.b.udp_send_to(p.now, wild, b"x", Some(at(to, 7)))?;
         p.b.udp_close(wild);
         let first = p.b.link_mut(link).expect("there").driver.recorded();
@@ -383,7 +386,12 @@ fn the_longest_prefix_decides() {
     assert_eq!(leaves_by(&mut pair, A), Ok(link));
     assert_eq!(leaves_by(&mut pair, [10, 9, 9, 9].into()), Ok(other));
     assert_eq!(leaves_by(&mut pair, far), Err(UdpError::NoRoute));
-    pair.b.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(A), link);
+    pair.b.add_route(
+        IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
+        0,
+        Some(A),
+        link,
+    );
     assert_eq!(leaves_by(&mut pair, far), Ok(link));
     pair.b.add_route(
         [203, 0, 113, 0].into(),

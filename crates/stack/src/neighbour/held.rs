@@ -1,7 +1,7 @@
 //! Packets that wait for a neighbour's answer. TCP's do not: TCP sends again when told.
 
 use alloc::collections::VecDeque;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 use gannet_link::Slot;
 
@@ -18,7 +18,7 @@ pub struct HeldFrame {
     /// Where it leaves.
     pub link: LinkId,
     /// Who it is waiting for.
-    pub next_hop: Ipv4Addr,
+    pub next_hop: IpAddr,
     /// The packet. Its ranges have a reference each.
     pub slot: Slot,
 }
@@ -66,7 +66,7 @@ impl Held {
     }
 
     /// Takes out the oldest packet that waits for `next_hop` (`None`: for anybody) on `link`.
-    pub fn pop(&mut self, link: LinkId, next_hop: Option<Ipv4Addr>) -> Option<HeldFrame> {
+    pub fn pop(&mut self, link: LinkId, next_hop: Option<IpAddr>) -> Option<HeldFrame> {
         let fits = |f: &HeldFrame| f.link == link && next_hop.is_none_or(|n| n == f.next_hop);
         let at = self.frames.iter().position(fits)?;
         self.frames.remove(at)

@@ -1,6 +1,6 @@
 //! Robustness L3, L4, L5 and the states of an entry (RFC 826, RFC 1122 section 2.3.2).
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -13,9 +13,11 @@ use crate::counters::DropReason::{self, *};
 use crate::hash::HashKey;
 use crate::link::LinkId;
 use crate::testing::packet::frame;
-use crate::testing::{A, B, Faults, Pair, WireConfig, WireDriver};
+use crate::testing::{Faults, Pair, WireConfig, WireDriver};
 use crate::udp::UdpError;
 
+const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const MAC_A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const MAC_B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 const MAC_X: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
@@ -120,10 +122,10 @@ fn questions_for_our_address_are_answered() {
 #[test]
 fn the_latest_packets_wait_for_the_answer() {
     let mut pair = Pair::wire(1, &WireConfig::default());
-    let from = pair.a.udp_bind(SocketAddrV4::new(A, 5)).expect("free");
-    let to = pair.b.udp_bind(SocketAddrV4::new(B, 6)).expect("free");
+    let from = pair.a.udp_bind(SocketAddr::new(A.into(), 5)).expect("free");
+    let to = pair.b.udp_bind(SocketAddr::new(B.into(), 6)).expect("free");
     for number in 0..70u8 {
-        let remote = Some(SocketAddrV4::new(B, 6));
+        let remote = Some(SocketAddr::new(B.into(), 6));
         let sent = pair.a.udp_send_to(pair.now, from, &[number; 300], remote);
         assert_eq!(sent, Ok(300));
     }
@@ -180,8 +182,8 @@ fn a_neighbour_under_suspicion_is_asked_and_then_looked_for() {
 #[test]
 fn silence_is_asked_three_times_and_reported() {
     let mut pair = pair();
-    let from = pair.b.udp_bind(SocketAddrV4::new(B, 5)).expect("free");
-    let to = Some(SocketAddrV4::new(X, 6));
+    let from = pair.b.udp_bind(SocketAddr::new(B.into(), 5)).expect("free");
+    let to = Some(SocketAddr::new(X.into(), 6));
     assert_eq!(pair.b.udp_send_to(pair.now, from, b"x", to), Ok(1));
     pair.pass(Duration::from_millis(3500));
     assert_eq!(
@@ -201,8 +203,8 @@ fn silence_is_asked_three_times_and_reported() {
 #[test]
 fn an_old_answer_is_used_while_it_is_confirmed() {
     let mut pair = Pair::wire(1, &WireConfig::default());
-    let from = pair.a.udp_bind(SocketAddrV4::new(A, 5)).expect("free");
-    let to = Some(SocketAddrV4::new(B, 6));
+    let from = pair.a.udp_bind(SocketAddr::new(A.into(), 5)).expect("free");
+    let to = Some(SocketAddr::new(B.into(), 6));
     let link = pair.link_a;
     let send = |p: &mut Pair<WireDriver>| {
         let sent = p.a.udp_send_to(p.now, from, b"x", to);

@@ -1,6 +1,6 @@
 //! The calls on TCP sockets: see [`crate::tcp::Tcp`], which does the work.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_base::Instant;
 use gannet_link::{Driver, OwnedBlock};
@@ -20,14 +20,14 @@ impl<D: Driver> Stack<D> {
     /// See [`ListenError`].
     pub fn tcp_listen(
         &mut self,
-        local: SocketAddrV4,
+        local: SocketAddr,
         backlog: usize,
     ) -> Result<ListenerId, ListenError> {
         self.tcp.listen(&mut self.ip, local, backlog)
     }
 
     /// The address a listener has.
-    pub fn tcp_listener_address(&self, listener: ListenerId) -> Option<SocketAddrV4> {
+    pub fn tcp_listener_address(&self, listener: ListenerId) -> Option<SocketAddr> {
         self.tcp.listener_address(listener)
     }
 
@@ -53,8 +53,8 @@ impl<D: Driver> Stack<D> {
     pub fn tcp_connect(
         &mut self,
         now: Instant,
-        local: Option<SocketAddrV4>,
-        remote: SocketAddrV4,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
     ) -> Result<TcpId, ConnectError> {
         self.tcp.connect(&mut self.ip, now, local, remote)
     }
@@ -187,7 +187,7 @@ impl<D: Driver> Stack<D> {
     }
 
     /// Our end and the peer's end; `None` when the id names none.
-    pub fn tcp_addresses(&self, id: TcpId) -> Option<(SocketAddrV4, SocketAddrV4)> {
+    pub fn tcp_addresses(&self, id: TcpId) -> Option<(SocketAddr, SocketAddr)> {
         self.tcp.addresses(id)
     }
 

@@ -1,6 +1,6 @@
 //! The calls on UDP sockets: see [`crate::udp::Udp`], which does the work.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_base::Instant;
 use gannet_link::Driver;
@@ -13,7 +13,7 @@ impl<D: Driver> Stack<D> {
     ///
     /// # Errors
     /// See [`BindError`].
-    pub fn udp_bind(&mut self, local: SocketAddrV4) -> Result<UdpId, BindError> {
+    pub fn udp_bind(&mut self, local: SocketAddr) -> Result<UdpId, BindError> {
         self.udp.bind(&self.ip, local)
     }
 
@@ -21,7 +21,7 @@ impl<D: Driver> Stack<D> {
     ///
     /// # Errors
     /// [`UdpError::Closed`], [`UdpError::InvalidDestination`], [`UdpError::NoRoute`].
-    pub fn udp_connect(&mut self, id: UdpId, remote: Option<SocketAddrV4>) -> Result<(), UdpError> {
+    pub fn udp_connect(&mut self, id: UdpId, remote: Option<SocketAddr>) -> Result<(), UdpError> {
         self.udp.connect(&self.ip, id, remote)
     }
 
@@ -40,7 +40,7 @@ impl<D: Driver> Stack<D> {
         now: Instant,
         id: UdpId,
         data: &[u8],
-        to: Option<SocketAddrV4>,
+        to: Option<SocketAddr>,
     ) -> Result<usize, UdpError> {
         self.udp.send_to(&mut self.ip, now, id, data, to)
     }
@@ -54,7 +54,7 @@ impl<D: Driver> Stack<D> {
         &mut self,
         now: Instant,
         id: UdpId,
-        to: Option<SocketAddrV4>,
+        to: Option<SocketAddr>,
         data: &[u8],
         size: usize,
     ) -> Result<usize, UdpError> {
@@ -69,7 +69,7 @@ impl<D: Driver> Stack<D> {
         &mut self,
         now: Instant,
         id: UdpId,
-        datagrams: &[(&[u8], SocketAddrV4)],
+        datagrams: &[(&[u8], SocketAddr)],
     ) -> Result<usize, UdpError> {
         self.udp.send_many(&mut self.ip, now, id, datagrams)
     }
@@ -84,7 +84,7 @@ impl<D: Driver> Stack<D> {
         &mut self,
         id: UdpId,
         out: &mut [u8],
-    ) -> Result<(usize, usize, SocketAddrV4), UdpError> {
+    ) -> Result<(usize, usize, SocketAddr), UdpError> {
         self.udp.recv_from(&mut self.ip, id, out)
     }
 
@@ -96,7 +96,7 @@ impl<D: Driver> Stack<D> {
         &mut self,
         id: UdpId,
         out: &mut [u8],
-    ) -> Result<(usize, usize, SocketAddrV4), UdpError> {
+    ) -> Result<(usize, usize, SocketAddr), UdpError> {
         self.udp.peek_from(&mut self.ip, id, out)
     }
 
@@ -123,7 +123,7 @@ impl<D: Driver> Stack<D> {
         &mut self,
         id: UdpId,
         out: &mut [u8],
-    ) -> Result<(usize, usize, SocketAddrV4), UdpError> {
+    ) -> Result<(usize, usize, SocketAddr), UdpError> {
         self.udp.recv_segments(&mut self.ip, id, out)
     }
 
@@ -133,7 +133,7 @@ impl<D: Driver> Stack<D> {
     }
 
     /// Our end and, when connected, the peer's; `None` when the id names none.
-    pub fn udp_addresses(&self, id: UdpId) -> Option<(SocketAddrV4, Option<SocketAddrV4>)> {
+    pub fn udp_addresses(&self, id: UdpId) -> Option<(SocketAddr, Option<SocketAddr>)> {
         self.udp.addresses(id)
     }
 

@@ -3,7 +3,7 @@
 
 mod read;
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, OwnedBlock, Pool};
@@ -20,6 +20,7 @@ use super::send::Fin;
 use super::settings::Settings;
 use super::socket::{ListenerId, Shutdown, TcpId, TcpInfo, TcpOption, TcpStatus};
 use super::transitions::{Event, Phase};
+use crate::address;
 use crate::ip::Ip;
 
 impl Tcp {
@@ -32,18 +33,18 @@ impl Tcp {
     pub fn listen<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,
-        local: SocketAddrV4,
+        local: SocketAddr,
         backlog: usize,
     ) -> Result<ListenerId, ListenError> {
-        if !local.ip().is_unspecified() && !ip.is_local(*local.ip()) {
+        if !local.ip().is_unspecified() && !ip.is_local(local.ip()) {
             return Err(ListenError::AddressNotAvailable);
         }
         let mut local = local;
         if local.port() == 0 {
             let table = &self.table;
-            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-            let port = self.ports.choose(local.into(), any.into(), &mut |port| {
-                !table.listener_collides(SocketAddrV4::new(*local.ip(), port))
+            let any = SocketAddr::new(address::unspecified(local.ip()), 0);
+            let port = self.ports.choose(local, any, &mut |port| {
+                !table.listener_collides(SocketAddr::new(local.ip(), port))
             });
             local.set_port(port.ok_or(ListenError::AddressInUse)?);
         }
@@ -65,7 +66,7 @@ impl Tcp {
     }
 
     /// The address a listener has.
-    pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddrV4> {
+    pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddr> {
         self.table.listener(listener).map(|l| l.local)
     }
 
@@ -116,11 +117,11 @@ impl Tcp {
         &mut self,
         ip: &mut Ip<D>,
         now: Instant,
-        local: Option<SocketAddrV4>,
-        remote: SocketAddrV4,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
     ) -> Result<TcpId, ConnectError> {
-        let to = *remote.ip();
-        let no_host = to.is_unspecified() || to.is_multicast() || to.is_broadcast();
+        let to = remote.ip();
+        let no_host = to.is_unspecified() || to.is_multicast() || address::is_broadcast(to);
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
         //# A TCP implementation MUST reject as an error a local OPEN call for an invalid remote
         //# IP address (e.g., a broadcast or multicast address) (MUST-46).
@@ -134,7 +135,7 @@ impl Tcp {
         //# If an application on a multihomed host does not specify the local IP address when
         //# actively opening a TCP connection, then the TCP implementation MUST ask the IP layer
         //# to select a local IP address before sending the (first) SYN (MUST-44).
-        let from = local.map(|l| *l.ip()).filter(|a| !a.is_unspecified());
+        let from = local.map(|l| l.ip()).filter(|a| !a.is_unspecified());
         if from.is_some_and(|a| !ip.is_local(a)) {
             return Err(ConnectError::AddressNotAvailable);
         }
@@ -144,7 +145,7 @@ impl Tcp {
         }
         let port = self.local_port(path.source, local.map_or(0, |l| l.port()), remote)?;
         let conn = Connection {
-            local: SocketAddrV4::new(path.source, port),
+            local: SocketAddr::new(path.source, port),
             remote,
             path,
             state: State::Closed,
@@ -167,13 +168,13 @@ impl Tcp {
 
     fn local_port(
         &mut self,
-        address: Ipv4Addr,
+        address: IpAddr,
         port: u16,
-        remote: SocketAddrV4,
+        remote: SocketAddr,
     ) -> Result<u16, ConnectError> {
         let table = &self.table;
         let is_free = |port| {
-            let local = SocketAddrV4::new(address, port);
+            let local = SocketAddr::new(address, port);
             !table.is_taken(local, remote)
         };
         if port != 0 {
@@ -181,13 +182,10 @@ impl Tcp {
                 .then_some(port)
                 .ok_or(ConnectError::AddressInUse);
         }
-        let from = SocketAddrV4::new(address, 0);
+        let from = SocketAddr::new(address, 0);
         self.ports
-            .choose(from.into(), remote.into(), &mut |port| {
-                is_free(port)
-                    && table
-                        .listener_on(SocketAddrV4::new(address, port))
-                        .is_none()
+            .choose(from, remote, &mut |port| {
+                is_free(port) && table.listener_on(SocketAddr::new(address, port)).is_none()
             })
             .ok_or(ConnectError::AddressInUse)
     }
@@ -515,7 +513,7 @@ impl Tcp {
     }
 
     /// Our end and the peer's end; `None` when the id names none.
-    pub fn addresses(&self, id: TcpId) -> Option<(SocketAddrV4, SocketAddrV4)> {
+    pub fn addresses(&self, id: TcpId) -> Option<(SocketAddr, SocketAddr)> {
         self.table.get(id).map(|e| (e.conn.local, e.conn.remote))
     }
 

@@ -1,6 +1,6 @@
 //! One connection: its addresses, its state.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use alloc::boxed::Box;
 
@@ -37,8 +37,8 @@ pub(super) struct Connection {
     //# At all other times, a previous segment has either been sent or received on this
     //# connection, and TCP implementations MUST use the same local address that was used in those
     //# previous segments (MUST-45).
-    pub(super) local: SocketAddrV4,
-    pub(super) remote: SocketAddrV4,
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
     pub(super) path: Path,
     pub(super) state: State,
     pub(super) settings: Settings,

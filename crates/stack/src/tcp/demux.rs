@@ -1,9 +1,10 @@
 //! Who gets a segment: a connection, a listener, or nobody (RFC 9293 sections 3.10.7.1 and 2).
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, RxChecksum};
+use gannet_wire::IpProtocol;
 use gannet_wire::tcp::{Flags, MAX_HEADER_LEN};
 
 use super::connection::{Connection, Cx, State};
@@ -16,6 +17,7 @@ use super::segment::{Preview, Segment};
 use super::seq::SeqNum;
 use super::table::Pair;
 use super::transitions::Phase;
+use crate::address;
 use crate::ip::{Ip, Packet};
 use crate::link::LinkId;
 
@@ -61,17 +63,13 @@ impl Tcp {
         ip: &mut Ip<D>,
         packet: &Packet,
         frame: &mut Frame,
-    ) -> Result<(SocketAddrV4, SocketAddrV4, Segment), TcpEvent> {
+    ) -> Result<(SocketAddr, SocketAddr, Segment), TcpEvent> {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
         //# the receiver MUST check it (MUST-3).
         if frame.checksum() == RxChecksum::Unknown {
             let len = u16::try_from(frame.len()).map_err(|_| TcpEvent::BadHeader)?;
-            let pseudo = gannet_wire::checksum::pseudo_v4(
-                packet.source,
-                packet.destination,
-                gannet_wire::IpProtocol::TCP,
-                len,
-            );
+            let (source, destination) = (packet.source, packet.destination);
+            let pseudo = address::pseudo(source, destination, IpProtocol::TCP, u32::from(len));
             let sum = ip.frame_sum(packet.link, frame).combine(pseudo, false);
             if sum.finish() != 0 {
                 return Err(TcpEvent::BadChecksum);
@@ -93,8 +91,8 @@ impl Tcp {
             return Err(TcpEvent::BadAddress);
         }
         let seg = preview.into_segment(head, frame);
-        let local = SocketAddrV4::new(packet.destination, seg_ports.1);
-        let remote = SocketAddrV4::new(packet.source, seg_ports.0);
+        let local = SocketAddr::new(packet.destination, seg_ports.1);
+        let remote = SocketAddr::new(packet.source, seg_ports.0);
         Ok((local, remote, seg))
     }
 
@@ -129,7 +127,7 @@ impl Tcp {
             seg,
             frame,
         };
-        if let Some(request) = self.requests.find(&pair) {
+        if let Some(request) = self.requests.find(&pair.into()) {
             self.arrives_at_request(ip, now, request, &mut arrival);
         } else if let Some(listener) = self.table.find_listener(pair.0) {
             self.arrives_in_listen(ip, now, (listener, above), &mut arrival);
@@ -151,7 +149,7 @@ impl Tcp {
         &mut self,
         ip: &mut Ip<D>,
         now: Instant,
-        (local, remote): (SocketAddrV4, SocketAddrV4),
+        (local, remote): (SocketAddr, SocketAddr),
         seg: &Segment,
     ) {
         reset::answer(&mut self.cx(ip, now), local, remote, seg);

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, Slot};
 use gannet_wire::tcp::Flags;
-use gannet_wire::tcp::Options;
+use gannet_wire::tcp::{HEADER_LEN, Options};
 
 use super::autotune::AutoTune;
 use super::connection::{Connection, Cx, Open, State};
@@ -23,7 +23,7 @@ use super::seq::SeqNum;
 use super::transitions::Phase;
 use super::window::WindowScale;
 use crate::hash::FourTuple;
-use crate::ip::Resolution;
+use crate::ip::{Path, Resolution};
 
 /// RFC 9293 MUST-15: what a peer accepts that does not say.
 const DEFAULT_MSS: u16 = 536;
@@ -32,8 +32,6 @@ const DEFAULT_MSS: u16 = 536;
 const MIN_MSS: u16 = 48;
 /// Bytes that time stamps take in every segment.
 const TIMESTAMPS_LEN: u32 = 12;
-/// IPv4 and TCP headers without options.
-const HEADERS: u32 = 40;
 
 /// What the peer's SYN offered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,8 +96,8 @@ pub(super) struct Opening {
 impl Opening {
     fn new<D: Driver>(cx: &Cx<'_, D>, conn: &Connection, active: bool) -> Self {
         let tuple = FourTuple {
-            local: conn.local.into(),
-            remote: conn.remote.into(),
+            local: conn.local,
+            remote: conn.remote,
         };
         let buffer = conn.settings.receive_buffer;
         let max = buffer.unwrap_or(cx.config.receive_buffer_max);
@@ -233,7 +231,7 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         }
         Resolution::Failed => return conn.fail(cx.ip, Some(TcpError::HostUnreachable)),
     }
-    let mss = path.mtu.saturating_sub(HEADERS).min(65_495);
+    let mss = path.mtu.saturating_sub(headers(path)).min(65_495);
     let out = Outgoing {
         source_port: local.port(),
         destination_port: remote.port(),
@@ -266,11 +264,7 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
 }
 
 /// Sends a segment without payload; `false` when the link has no room.
-pub(super) fn send_bare<D: Driver>(
-    cx: &mut Cx<'_, D>,
-    path: &crate::ip::Path,
-    out: &Outgoing,
-) -> bool {
+pub(super) fn send_bare<D: Driver>(cx: &mut Cx<'_, D>, path: &Path, out: &Outgoing) -> bool {
     let mut slot = Slot::new();
     let Some(at) = header::write(cx.ip, path, out, 0, &mut slot) else {
         return false;
@@ -489,7 +483,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     } = opening.offer;
     let timestamps = timestamp.is_some();
     let peer_mss = u32::from(opening.offer.mss());
-    let send_mss = effective_mss(peer_mss, conn.path.mtu, timestamps);
+    let send_mss = effective_mss(peer_mss, &conn.path, timestamps);
     let mut rtt = Send::estimator();
     rtt.on_established(opening.sent > 1);
     if opening.sent == 1 {
@@ -578,10 +572,15 @@ fn new_recv<D: Driver>(
 //# (that reflects the available reassembly buffer size at the remote
 //# host, the EMTU_R [19]) and the largest transmission size permitted by
 //# the IP layer (EMTU_S [19]):
-pub(super) fn effective_mss(peer_mss: u32, mtu: u32, timestamps: bool) -> u32 {
-    let by_path = mtu.saturating_sub(HEADERS);
+pub(super) fn effective_mss(peer_mss: u32, path: &Path, timestamps: bool) -> u32 {
+    let by_path = path.mtu.saturating_sub(headers(path));
     let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
     peer_mss.min(by_path).max(u32::from(MIN_MSS)) - options
+}
+
+/// Bytes of IP and TCP headers without options.
+fn headers(path: &Path) -> u32 {
+    (path.ip_header_len() + HEADER_LEN) as u32
 }
 
 /// Releases a frame whose payload nobody wants.

@@ -13,6 +13,7 @@ use gannet_wire::tcp::{self, Flags};
 use gannet_wire::tcp::{Options, TIMESTAMPS_ONLY_LEN};
 
 use super::seq::SeqNum;
+use crate::address;
 use crate::ip::{Ip, Path};
 
 /// Everything in a TCP header that we choose per segment.
@@ -106,8 +107,12 @@ pub(super) fn finish(
 
 /// The sum over the pseudo-header of a segment of `tcp_len` bytes, header and payload.
 pub(super) fn pseudo(path: &Path, tcp_len: usize) -> Sum {
-    let len = u16::try_from(tcp_len).unwrap_or(u16::MAX);
-    checksum::pseudo_v4(path.source, path.destination, IpProtocol::TCP, len)
+    address::pseudo(
+        path.source,
+        path.destination,
+        IpProtocol::TCP,
+        tcp_len as u32,
+    )
 }
 
 /// Longest header a template can hold: Ethernet, IPv4, TCP with time stamps.
@@ -157,7 +162,7 @@ impl Template {
         let mut bytes = [0; TEMPLATE_MAX];
         let len = slot.inline().len();
         bytes.get_mut(..len)?.copy_from_slice(slot.inline());
-        let ip_header = bytes.get_mut(at.checked_sub(20)?..at)?;
+        let ip_header = bytes.get_mut(at.checked_sub(path.ip_header_len())?..at)?;
         ip_header.get_mut(2..4)?.fill(0);
         ip_header.get_mut(10..12)?.fill(0);
         let ip_sum = checksum::sum(ip_header);

@@ -1,6 +1,6 @@
 //! ICMP errors about our segments (RFC 1122 section 4.2.3.9, RFC 5927).
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_link::Driver;
 
@@ -16,9 +16,9 @@ pub struct IcmpError {
     /// What it says.
     pub kind: IcmpErrorKind,
     /// Source of the quoted packet: ours.
-    pub local: SocketAddrV4,
+    pub local: SocketAddr,
     /// Destination of the quoted packet.
-    pub remote: SocketAddrV4,
+    pub remote: SocketAddr,
     /// Sequence number of the quoted segment.
     pub seq: u32,
 }
@@ -86,13 +86,13 @@ fn meaning(kind: IcmpErrorKind) -> TcpError {
 }
 
 fn reduce_mtu<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, mtu: u16) {
-    let mtu = cx.ip.reduce_mtu(*conn.remote.ip(), u32::from(mtu), cx.now);
+    let mtu = cx.ip.reduce_mtu(conn.remote.ip(), u32::from(mtu), cx.now);
     if mtu >= conn.path.mtu {
         return;
     }
     conn.path.mtu = mtu;
     if let State::Open(open) = &mut conn.state {
-        let mss = effective_mss(open.peer_mss, mtu, open.timestamps);
+        let mss = effective_mss(open.peer_mss, &conn.path, open.timestamps);
         open.send.set_mss(mss);
         open.refresh();
     }

@@ -25,6 +25,7 @@
 //! | `api.rs` | the calls |
 //! | `demux.rs` | who gets a segment: a connection, a listener, or nobody |
 //! | `table.rs` | connections and listeners, by id and by ends |
+//! | `ends.rs` | both ends of a connection in 36 bytes |
 //! | `connection.rs` | one connection: addresses, state |
 //! | `settings.rs` | what the application set |
 //! | `listen.rs` | LISTEN: SYNs, requests, cookies, the accept queue |
@@ -49,6 +50,7 @@ mod connection;
 mod cookie;
 pub mod counters;
 mod demux;
+mod ends;
 mod engine;
 pub mod error;
 mod handshake;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use gannet_link::{Driver, Full, Range, Slot};
 use gannet_wire::checksum::Sum;
 use gannet_wire::tcp::Flags;
-use gannet_wire::tcp::Options;
+use gannet_wire::tcp::{HEADER_LEN, Options};
 
 use super::connection::{Connection, Cx, Open, State, TimeWait};
 use super::counters::TcpEvent;
@@ -20,11 +20,11 @@ use crate::ip::{Path, Resolution};
 
 /// How long a silent neighbour is waited for: the least that RFC 9293 section 3.8.3 allows for R2.
 const UNREACHABLE_MAX: Duration = Duration::from_secs(100);
-/// Longest IPv4 packet.
+/// Longest IP packet that a frame holds, super-segments included.
 const PACKET_MAX: u32 = 65_535;
-/// Bytes of IPv4 and TCP headers with time stamps, the least a super-segment carries beside
-/// payload.
-const HEADERS: u32 = 52;
+/// Bytes of a TCP header with time stamps, the least a super-segment carries beside its IP header
+/// and payload.
+const TCP_HEADER: u32 = 32;
 
 /// Sends what may be sent now: data and FIN as the windows allow, else an owed acknowledgement.
 /// `false` when the link had no room and the rest must wait for the next poll.
@@ -139,7 +139,7 @@ fn super_segment<D: Driver>(cx: &mut Cx<'_, D>, path: &Path) -> u32 {
         .ip
         .endpoint(path.link)
         .map_or(0, |e| e.capabilities().tcp_segmentation);
-    segmentation.saturating_sub(HEADERS)
+    segmentation.saturating_sub(path.ip_header_len() as u32 + TCP_HEADER)
 }
 
 /// Sends one planned segment, or the beginning of it when it has more pieces than fit; how many of
@@ -168,7 +168,7 @@ fn send_plan<D: Driver>(
     let wanted = if plan.len > open.send.mss {
         // options beyond the ordinary ones may take what was left of the longest IP packet
         plan.len
-            .min(PACKET_MAX - 40 - out.options.encoded_len() as u32)
+            .min(PACKET_MAX - above_link(path, &out.options) as u32)
     } else {
         plan.len.min(mss)
     };
@@ -221,9 +221,15 @@ fn extra_options(open: &Open, options: &Options) -> u32 {
     (options.encoded_len() as u32).saturating_sub(ordinary)
 }
 
+/// Bytes of IP and TCP headers.
+#[inline]
+fn above_link(path: &Path, options: &Options) -> usize {
+    path.ip_header_len() + HEADER_LEN + options.encoded_len()
+}
+
 fn header_len(path: &Path, options: &Options) -> usize {
     let link = path.header.map_or(0, |h| h.as_slice().len());
-    link + 40 + options.encoded_len()
+    link + above_link(path, options)
 }
 
 /// Payload ranges that a slot with `head` bytes of headers has room for.

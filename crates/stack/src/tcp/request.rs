@@ -13,6 +13,7 @@ use gannet_base::Instant;
 use gannet_link::Driver;
 
 use super::connection::{Connection, Cx, State};
+use super::ends::Ends;
 use super::handshake::{Offer, Opening};
 use super::seq::SeqNum;
 use super::settings::Settings;
@@ -31,7 +32,7 @@ const MSS: u8 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// Our end and the peer's.
-    pub(super) pair: Pair,
+    pub(super) ends: Ends,
     pub(super) listener: ListenerId,
     /// Where the SYN came in.
     pub(super) link: LinkId,
@@ -50,7 +51,7 @@ pub(super) struct Request {
 }
 
 // RFC 4987 section 3.4 (FreeBSD's syncache has 160): a place, its timer (24) and its share of the
-// index (8 at the worst load) within 128 bytes, with room for IPv6's addresses
+// index (8 at the worst load) within 128 bytes, IPv6's addresses included
 const _: () = assert!(size_of::<Option<Request>>() <= 104);
 
 impl Request {
@@ -67,7 +68,7 @@ impl Request {
         } = opening.offer;
         let flag = |is: bool, flag| if is { flag } else { 0 };
         Some(Request {
-            pair: (conn.local, conn.remote),
+            ends: Ends::from((conn.local, conn.remote)),
             listener,
             link,
             iss: opening.iss,
@@ -102,7 +103,7 @@ impl Request {
         cx: &mut Cx<'_, D>,
         settings: Settings,
     ) -> Option<Connection> {
-        let mut conn = passive(cx, self.pair, self.link, (self.listener, settings))?;
+        let mut conn = passive(cx, self.ends.pair(), self.link, (self.listener, settings))?;
         let mut opening = Opening::answer(cx, &conn, self.irs, self.offer());
         opening.iss = self.iss;
         opening.sent = self.sent;
@@ -120,10 +121,10 @@ pub(super) fn passive<D: Driver>(
     link: LinkId,
     (listener, settings): (ListenerId, Settings),
 ) -> Option<Connection> {
-    let mut path = cx.ip.path(Some(*local.ip()), *remote.ip()).ok()?;
+    let mut path = cx.ip.path(Some(local.ip()), remote.ip()).ok()?;
     // Two processes that meet at the same time have two channels: answer in the one it came by.
     let peer = cx.ip.links.get(link).and_then(|l| l.config.peer);
-    if peer == Some(*remote.ip()) {
+    if peer == Some(remote.ip()) {
         path.link = link;
     }
     settings.mark(&mut path);
@@ -192,19 +193,19 @@ impl Requests {
         } = self;
         let hash_of = |&i: &u32| {
             let request = places.get(i as usize).and_then(Option::as_ref);
-            request.map_or(0, |r| hasher.hash_one(r.pair))
+            request.map_or(0, |r| hasher.hash_one(r.ends))
         };
-        index.insert_unique(hasher.hash_one(request.pair), place, hash_of);
+        index.insert_unique(hasher.hash_one(request.ends), place, hash_of);
         self.wheel.arm(place, at);
     }
 
     /// Index of the request between these ends.
-    pub(super) fn find(&self, pair: &Pair) -> Option<u32> {
+    pub(super) fn find(&self, ends: &Ends) -> Option<u32> {
         if self.index.is_empty() {
             return None;
         }
-        let same = |&i: &u32| self.get(i).is_some_and(|r| r.pair == *pair);
-        self.index.find(self.hasher.hash_one(pair), same).copied()
+        let same = |&i: &u32| self.get(i).is_some_and(|r| r.ends == *ends);
+        self.index.find(self.hasher.hash_one(ends), same).copied()
     }
 
     /// The request at `place`.
@@ -225,7 +226,7 @@ impl Requests {
     /// Takes a request out.
     pub(super) fn remove(&mut self, place: u32) -> Option<Request> {
         let request = self.places.get_mut(place as usize)?.take()?;
-        let hash = self.hasher.hash_one(request.pair);
+        let hash = self.hasher.hash_one(request.ends);
         if let Ok(found) = self.index.find_entry(hash, |&i| i == place) {
             found.remove();
         }
@@ -273,7 +274,7 @@ impl Requests {
         assert_eq!(self.wheel.armed(), self.len(), "each has a timer");
         let places = self.places.iter().enumerate();
         for (place, request) in places.filter_map(|(i, r)| Some((i, r.as_ref()?))) {
-            assert_eq!(self.find(&request.pair), Some(place as u32));
+            assert_eq!(self.find(&request.ends), Some(place as u32));
         }
     }
 }

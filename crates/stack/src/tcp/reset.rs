@@ -1,6 +1,6 @@
 //! The answer to segments that nobody waits for.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_link::Driver;
 use gannet_wire::tcp::Flags;
@@ -17,8 +17,8 @@ use crate::ip::Resolution;
 /// RFC 9293 section 3.10.7.1: a reset for `seg`, unless it is one.
 pub(super) fn answer<D: Driver>(
     cx: &mut Cx<'_, D>,
-    local: SocketAddrV4,
-    remote: SocketAddrV4,
+    local: SocketAddr,
+    remote: SocketAddr,
     seg: &Segment,
 ) {
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.1
@@ -33,7 +33,7 @@ pub(super) fn answer<D: Driver>(
     } else {
         (SeqNum(0), seg.seq + seg.seq_len(), Flags::RST | Flags::ACK)
     };
-    let Ok(mut path) = cx.ip.path(Some(*local.ip()), *remote.ip()) else {
+    let Ok(mut path) = cx.ip.path(Some(local.ip()), remote.ip()) else {
         return;
     };
     let out = Outgoing {

@@ -1,6 +1,6 @@
 //! What callers hold and see of a connection: ids, options, information.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use gannet_link::{Range, View};
@@ -112,9 +112,9 @@ pub struct TcpInfo {
     /// State of the protocol.
     pub state: TcpState,
     /// Our end.
-    pub local: SocketAddrV4,
+    pub local: SocketAddr,
     /// The peer's end.
-    pub remote: SocketAddrV4,
+    pub remote: SocketAddr,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
     /// Its variation.

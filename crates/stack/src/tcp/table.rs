@@ -1,6 +1,6 @@
 //! Every connection and listener of a host, and how a segment finds its own.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,12 +9,14 @@ use hashbrown::HashMap;
 use gannet_base::Instant;
 
 use super::connection::Connection;
+use super::ends::Ends;
 use super::settings::Settings;
 use super::socket::{ListenerId, TcpId};
+use crate::address::{same_family, unspecified};
 use crate::hash::{HashKey, KeyedState};
 
 /// Both ends of a connection, as a key.
-pub(super) type Pair = (SocketAddrV4, SocketAddrV4);
+pub(super) type Pair = (SocketAddr, SocketAddr);
 
 /// A place for a connection.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub(super) struct Entry {
 /// A listening socket.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) local: SocketAddrV4,
+    pub(super) local: SocketAddr,
     pub(super) backlog: usize,
     /// Requests: connections being opened through it.
     pub(super) opening: usize,
@@ -67,7 +69,7 @@ struct ListenerPlace {
 pub(super) struct Table {
     places: Vec<Place>,
     free: Vec<u32>,
-    pairs: HashMap<Pair, u32, KeyedState>,
+    pairs: HashMap<Ends, u32, KeyedState>,
     /// The connection that the last segment was for.
     last: Option<(Pair, u32)>,
     listeners: Vec<ListenerPlace>,
@@ -116,7 +118,7 @@ impl Table {
             place.entry = Some(entry);
             generation = place.generation;
         }
-        self.pairs.insert(pair, index);
+        self.pairs.insert(pair.into(), index);
         TcpId { index, generation }
     }
 
@@ -132,8 +134,9 @@ impl Table {
 
     /// Frees the pair of ends of a connection that is over but still held.
     pub(super) fn forget_pair(&mut self, index: u32, pair: Pair) {
-        if self.pairs.get(&pair) == Some(&index) {
-            self.pairs.remove(&pair);
+        let ends = Ends::from(pair);
+        if self.pairs.get(&ends) == Some(&index) {
+            self.pairs.remove(&ends);
         }
         if self.last.is_some_and(|(_, i)| i == index) {
             self.last = None;
@@ -179,21 +182,21 @@ impl Table {
 
     /// Index of the connection between these ends.
     #[inline]
-    pub(super) fn find(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+    pub(super) fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
         let pair = (local, remote);
         if let Some((last, index)) = self.last
             && last == pair
         {
             return Some(index);
         }
-        let index = *self.pairs.get(&pair)?;
+        let index = *self.pairs.get(&Ends::from(pair))?;
         self.last = Some((pair, index));
         Some(index)
     }
 
     /// Whether a connection between these ends exists.
-    pub(super) fn is_taken(&self, local: SocketAddrV4, remote: SocketAddrV4) -> bool {
-        self.pairs.contains_key(&(local, remote))
+    pub(super) fn is_taken(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+        self.pairs.contains_key(&Ends::from((local, remote)))
     }
 
     /// Every index in use.
@@ -209,7 +212,7 @@ impl Table {
     /// Adds a listener.
     pub(super) fn add_listener(
         &mut self,
-        local: SocketAddrV4,
+        local: SocketAddr,
         backlog: usize,
         settings: Settings,
     ) -> ListenerId {
@@ -271,13 +274,13 @@ impl Table {
     }
 
     /// The listener for `local`: one on the very address before one on every address.
-    pub(super) fn find_listener(&self, local: SocketAddrV4) -> Option<ListenerId> {
-        self.listener_on(local)
-            .or_else(|| self.listener_on(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port())))
+    pub(super) fn find_listener(&self, local: SocketAddr) -> Option<ListenerId> {
+        let any = SocketAddr::new(unspecified(local.ip()), local.port());
+        self.listener_on(local).or_else(|| self.listener_on(any))
     }
 
     /// Whether a listener for `local` takes one more connection.
-    pub(super) fn has_room(&self, local: SocketAddrV4) -> bool {
+    pub(super) fn has_room(&self, local: SocketAddr) -> bool {
         let listener = self.find_listener(local).and_then(|id| self.listener(id));
         listener.is_some_and(|l| l.waiting.len() < l.backlog)
     }
@@ -296,7 +299,7 @@ impl Table {
     }
 
     /// The listener on exactly this address and port.
-    pub(super) fn listener_on(&self, local: SocketAddrV4) -> Option<ListenerId> {
+    pub(super) fn listener_on(&self, local: SocketAddr) -> Option<ListenerId> {
         let places = self.listeners.iter().enumerate();
         places
             .filter(|(_, p)| p.listener.as_ref().is_some_and(|l| l.local == local))
@@ -308,13 +311,14 @@ impl Table {
     }
 
     /// Whether a listener on `local` would collide with another.
-    pub(super) fn listener_collides(&self, local: SocketAddrV4) -> bool {
-        let any = |ip: &Ipv4Addr| ip.is_unspecified();
+    pub(super) fn listener_collides(&self, local: SocketAddr) -> bool {
+        let any = |ip: IpAddr| ip.is_unspecified();
         self.listeners
             .iter()
             .filter_map(|p| p.listener.as_ref())
             .any(|l| {
                 l.local.port() == local.port()
+                    && same_family(l.local.ip(), local.ip())
                     && (l.local.ip() == local.ip() || any(l.local.ip()) || any(local.ip()))
             })
     }
@@ -328,7 +332,7 @@ impl Table {
             let place = self.places.get(index as usize);
             let entry = place.and_then(|p| p.entry.as_ref());
             let conn = &entry.expect("a pair names a connection").conn;
-            assert_eq!(*pair, (conn.local, conn.remote));
+            assert_eq!(pair.pair(), (conn.local, conn.remote));
         }
         for (_, listener) in self.listeners() {
             assert!(listener.waiting.len() <= listener.backlog);

@@ -1,7 +1,7 @@
 //! Packets with correct lengths and checksums, for tests to spoil.
 
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use gannet_wire::checksum::{pseudo_v4, sum};
 use gannet_wire::ipv4::{self, IpProtocol};
@@ -12,8 +12,8 @@ use gannet_wire::{EtherType, MacAddr, ethernet, udp};
 /// # Panics
 /// When the payload is too long.
 pub fn packet(
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
+    source: IpAddr,
+    destination: IpAddr,
     protocol: IpProtocol,
     payload: &[u8],
 ) -> Vec<u8> {
@@ -29,13 +29,24 @@ pub fn packet(
         fragment_offset: 0,
         ttl: 64,
         protocol,
-        src: source,
-        dst: destination,
+        src: four(source),
+        dst: four(destination),
         options: ipv4::OptionReport::default(),
     };
     header.emit(&mut bytes).expect("20 bytes");
     bytes.extend_from_slice(payload);
     bytes
+}
+
+/// The IPv4 address that a test means.
+///
+/// # Panics
+/// When it is none.
+pub fn four(address: IpAddr) -> Ipv4Addr {
+    match address {
+        IpAddr::V4(four) => four,
+        IpAddr::V6(six) => panic!("{six} in an IPv4 packet"),
+    }
 }
 
 /// Makes the header checksum right again, whatever header length the packet claims (at most what
@@ -63,7 +74,7 @@ pub fn with_options(packet: &[u8], options: &[u8]) -> Vec<u8> {
 ///
 /// # Panics
 /// When the payload is too long.
-pub fn datagram(from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) -> Vec<u8> {
+pub fn datagram(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let len = u16::try_from(udp::HEADER_LEN + payload.len()).expect("a short payload");
     let mut header = udp::Header {
         src_port: from.port(),
@@ -71,19 +82,19 @@ pub fn datagram(from: SocketAddrV4, to: SocketAddrV4, payload: &[u8]) -> Vec<u8>
         length: len,
         checksum: 0,
     };
-    let pseudo = pseudo_v4(*from.ip(), *to.ip(), IpProtocol::UDP, len);
+    let pseudo = pseudo_v4(four(from.ip()), four(to.ip()), IpProtocol::UDP, len);
     let total = pseudo.combine(header.sum(), false);
     header.checksum = udp::checksum_to_send(total.combine(sum(payload), false));
     let mut bytes = alloc::vec![0; udp::HEADER_LEN];
     header.emit(&mut bytes).expect("8 bytes");
     bytes.extend_from_slice(payload);
-    packet(*from.ip(), *to.ip(), IpProtocol::UDP, &bytes)
+    packet(from.ip(), to.ip(), IpProtocol::UDP, &bytes)
 }
 
 /// An ICMP message in an IPv4 packet: type, code, four bytes, payload.
 pub fn icmp(
-    source: Ipv4Addr,
-    destination: Ipv4Addr,
+    source: IpAddr,
+    destination: IpAddr,
     (kind, code, rest): (u8, u8, [u8; 4]),
     payload: &[u8],
 ) -> Vec<u8> {

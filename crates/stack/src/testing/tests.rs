@@ -1,6 +1,6 @@
 //! The pair itself: bytes get through, time passes, seeds replay.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -10,8 +10,8 @@ use gannet_link::{Checksum, Medium};
 use super::*;
 use crate::tcp::{RecvError, SendError, Shutdown};
 
-fn at(address: Ipv4Addr, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(address, port)
+fn at(address: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(address, port)
 }
 
 /// Sends `len` random bytes from A to B over TCP and compares them.

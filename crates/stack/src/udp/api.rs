@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 
 use gannet_link::Driver;
 
@@ -60,8 +60,8 @@ impl Udp {
     ///
     /// # Errors
     /// See [`BindError`].
-    pub fn bind<D: Driver>(&mut self, ip: &Ip<D>, local: SocketAddrV4) -> Result<UdpId, BindError> {
-        let address = *local.ip();
+    pub fn bind<D: Driver>(&mut self, ip: &Ip<D>, local: SocketAddr) -> Result<UdpId, BindError> {
+        let address = local.ip();
         if !address.is_unspecified() && !ip.is_local(address) && !ip.is_broadcast(address) {
             return Err(BindError::AddressNotAvailable);
         }
@@ -96,7 +96,7 @@ impl Udp {
     }
 
     /// A free port: from a place that nobody else can foresee, upwards (RFC 6056 section 3.3.1).
-    fn ephemeral(&mut self, address: Ipv4Addr) -> Option<SocketAddrV4> {
+    fn ephemeral(&mut self, address: IpAddr) -> Option<SocketAddr> {
         self.chosen = self.chosen.wrapping_add(1);
         let start = self
             .key
@@ -105,7 +105,7 @@ impl Udp {
             let at = (start.wrapping_add(u64::from(step)) % u64::from(EPHEMERAL_COUNT)) as u16;
             let port = EPHEMERAL_FIRST + at;
             if self.ports.first(port) == NONE {
-                return Some(SocketAddrV4::new(address, port));
+                return Some(SocketAddr::new(address, port));
             }
         }
         None
@@ -120,7 +120,7 @@ impl Udp {
         &mut self,
         ip: &Ip<D>,
         id: UdpId,
-        remote: Option<SocketAddrV4>,
+        remote: Option<SocketAddr>,
     ) -> Result<(), UdpError> {
         let socket = self.socket_mut(id).ok_or(UdpError::Closed)?;
         let Some(remote) = remote else {
@@ -130,10 +130,8 @@ impl Udp {
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(UdpError::InvalidDestination);
         }
-        let bound = Some(*socket.local.ip()).filter(|a| !a.is_unspecified());
-        let path = ip
-            .path(bound, *remote.ip())
-            .map_err(|_| UdpError::NoRoute)?;
+        let bound = Some(socket.local.ip()).filter(|a| !a.is_unspecified());
+        let path = ip.path(bound, remote.ip()).map_err(|_| UdpError::NoRoute)?;
         socket.remote = Some(remote);
         socket.source = Some(path.source);
         socket.cached = None;
@@ -194,10 +192,10 @@ impl Udp {
     }
 
     /// Our end and, when connected, the peer's; `None` when the id names none.
-    pub fn addresses(&self, id: UdpId) -> Option<(SocketAddrV4, Option<SocketAddrV4>)> {
+    pub fn addresses(&self, id: UdpId) -> Option<(SocketAddr, Option<SocketAddr>)> {
         let socket = self.socket(id)?;
-        let address = socket.source.unwrap_or(*socket.local.ip());
-        let local = SocketAddrV4::new(address, socket.local.port());
+        let address = socket.source.unwrap_or(socket.local.ip());
+        let local = SocketAddr::new(address, socket.local.port());
         Some((local, socket.remote))
     }
 

@@ -1,16 +1,16 @@
 //! Datagrams and ICMP errors arrive.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_base::Instant;
 use gannet_link::{Arena, Driver, Endpoint, Frame, Range, RxChecksum, Space};
-use gannet_wire::checksum::pseudo_v4;
 use gannet_wire::icmpv4::Unreachable;
 use gannet_wire::{IpProtocol, udp};
 
 use super::api::Udp;
 use super::queue::datagrams;
 use super::socket::{Socket, UdpError, WhenFull};
+use crate::address;
 use crate::counters::DropReason;
 use crate::icmp::{Report, ReportKind};
 use crate::ip::{Ip, Packet};
@@ -61,8 +61,8 @@ impl Udp {
     ) -> Result<(), DropReason> {
         let header = header(ip, packet, frame)?;
         verify(ip, packet, &header, frame)?;
-        let local = SocketAddrV4::new(packet.destination, header.dst_port);
-        let remote = SocketAddrV4::new(packet.source, header.src_port);
+        let local = SocketAddr::new(packet.destination, header.dst_port);
+        let remote = SocketAddr::new(packet.source, header.src_port);
         let found = if ip.is_local(packet.destination) {
             self.ports.receiver(&self.sockets, local, remote)
         } else {
@@ -80,7 +80,7 @@ impl Udp {
     }
 
     /// A broadcast goes to one socket: that bound to the broadcast address, else to all addresses.
-    fn broadcast_receiver(&self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+    fn broadcast_receiver(&self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
         let index = self.ports.receiver(&self.sockets, local, remote)?;
         let socket = self.sockets.get(index as usize)?.as_ref()?;
         let bound = socket.local.ip();
@@ -93,7 +93,7 @@ impl Udp {
         &mut self,
         ip: &mut Ip<D>,
         packet: &Packet,
-        (index, from): (u32, SocketAddrV4),
+        (index, from): (u32, SocketAddr),
         frame: &mut Frame,
     ) -> Result<(), DropReason> {
         let len = frame.len() as u32;
@@ -131,7 +131,7 @@ impl Udp {
         let connected = socket.remote == Some(report.remote);
         match report.kind {
             ReportKind::FragmentationNeeded(mtu) if connected => {
-                ip.reduce_mtu(*report.remote.ip(), u32::from(mtu), now);
+                ip.reduce_mtu(report.remote.ip(), u32::from(mtu), now);
             }
             //= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.3
             //# UDP MUST pass to the application layer all ICMP error messages that it receives from
@@ -211,7 +211,7 @@ fn verify<D: Driver>(
     }
     frame.truncate(usize::from(header.length));
     let (source, destination) = (packet.source, packet.destination);
-    let pseudo = pseudo_v4(source, destination, IpProtocol::UDP, header.length);
+    let pseudo = address::pseudo(source, destination, IpProtocol::UDP, header.length.into());
     let sum = ip.frame_sum(packet.link, frame).combine(pseudo, false);
     match sum.finish() {
         0 => Ok(()),

@@ -3,9 +3,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddr;
 
 use super::socket::Socket;
+use crate::address::same_family;
 
 /// No socket.
 pub(super) const NONE: u32 = u32::MAX;
@@ -42,7 +43,7 @@ impl Ports {
     }
 
     /// The socket bound to exactly `local`.
-    pub(super) fn bound(&self, sockets: &[Option<Socket>], local: SocketAddrV4) -> Option<u32> {
+    pub(super) fn bound(&self, sockets: &[Option<Socket>], local: SocketAddr) -> Option<u32> {
         self.on_port(sockets, local.port())
             .find(|(_, s)| s.local == local)
             .map(|(index, _)| index)
@@ -54,15 +55,17 @@ impl Ports {
     pub(super) fn receiver(
         &self,
         sockets: &[Option<Socket>],
-        local: SocketAddrV4,
-        remote: SocketAddrV4,
+        local: SocketAddr,
+        remote: SocketAddr,
     ) -> Option<u32> {
         let takes = |s: &Socket| {
-            let address = s.local.ip().is_unspecified() || s.local.ip() == local.ip();
-            let source = s.source.is_none_or(|a| a == *local.ip());
+            let own = s.local.ip();
+            let any = own.is_unspecified() && same_family(own, local.ip());
+            let address = any || own == local.ip();
+            let source = s.source.is_none_or(|a| a == local.ip());
             address && source && s.remote.is_none_or(|r| r == remote)
         };
-        let rank = |s: &Socket| (s.local.ip() != &Ipv4Addr::UNSPECIFIED, s.remote.is_some());
+        let rank = |s: &Socket| (!s.local.ip().is_unspecified(), s.remote.is_some());
         self.on_port(sockets, local.port())
             .filter(|(_, s)| takes(s))
             .max_by_key(|(_, s)| rank(s))

@@ -6,7 +6,7 @@
 //! segment.
 
 use alloc::collections::VecDeque;
-use core::net::SocketAddrV4;
+use core::net::{IpAddr, SocketAddr};
 
 use gannet_link::{Driver, Endpoint, Range, Space};
 
@@ -25,7 +25,7 @@ pub struct Datagram {
     /// Number of bytes.
     pub len: usize,
     /// The sender.
-    pub from: SocketAddrV4,
+    pub from: SocketAddr,
 }
 
 impl Datagram {
@@ -33,14 +33,14 @@ impl Datagram {
     pub const EMPTY: Datagram = Datagram {
         offset: 0,
         len: 0,
-        from: SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 0),
+        from: SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 0),
     };
 }
 
 /// One or many datagrams of equal size (the last may be shorter) from one sender.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) from: SocketAddrV4,
+    pub(super) from: SocketAddr,
     pub(super) link: LinkId,
     /// Bytes left.
     pub(super) left: u32,
@@ -115,7 +115,7 @@ impl ReceiveQueue {
     #[inline]
     pub(super) fn push(
         &mut self,
-        (from, link): (SocketAddrV4, LinkId),
+        (from, link): (SocketAddr, LinkId),
         (len, size): (u32, u32),
         space: Space,
         ranges: &[Range],

@@ -1,6 +1,6 @@
 //! Datagrams are read.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use gannet_link::Driver;
 
@@ -21,7 +21,7 @@ impl Udp {
         ip: &mut Ip<D>,
         id: UdpId,
         out: &mut [u8],
-    ) -> Result<(usize, usize, SocketAddrV4), UdpError> {
+    ) -> Result<(usize, usize, SocketAddr), UdpError> {
         let (socket, entry) = self.next(id)?;
         let len = entry.next_len();
         let endpoint = ip.endpoint(entry.link).ok_or(UdpError::LinkGone)?;
@@ -40,7 +40,7 @@ impl Udp {
         ip: &mut Ip<D>,
         id: UdpId,
         out: &mut [u8],
-    ) -> Result<(usize, usize, SocketAddrV4), UdpError> {
+    ) -> Result<(usize, usize, SocketAddr), UdpError> {
         let (socket, entry) = self.next(id)?;
         let len = entry.next_len() as usize;
         let endpoint = ip.endpoint(entry.link).ok_or(UdpError::LinkGone)?;
@@ -111,7 +111,7 @@ impl Udp {
         ip: &mut Ip<D>,
         id: UdpId,
         out: &mut [u8],
-    ) -> Result<(usize, usize, SocketAddrV4), UdpError> {
+    ) -> Result<(usize, usize, SocketAddr), UdpError> {
         let (socket, first) = self.next(id)?;
         let size = first.next_len();
         let mut entry = first;

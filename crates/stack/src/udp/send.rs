@@ -1,22 +1,20 @@
 //! Datagrams leave.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::slot::flags;
 use gannet_link::{Checksum, Driver, Slot};
-use gannet_wire::checksum::pseudo_v4;
-use gannet_wire::{IpProtocol, ipv4, udp};
+use gannet_wire::{IpProtocol, udp};
 
 use super::api::Udp;
 use super::blocks::{Gathered, Summing};
 use super::socket::{Cached, Socket, UdpError, UdpId};
+use crate::address;
 use crate::ip::{Ip, Path, Resolution};
 
-/// Headers of a datagram above the link's.
-const HEADERS: usize = ipv4::HEADER_LEN + udp::HEADER_LEN;
-/// Most payload of a datagram or super-datagram.
-const PAYLOAD_MAX: usize = 65_535 - HEADERS;
+/// Longest packet, super-datagrams included.
+const PACKET_MAX: usize = 65_535;
 /// Most datagrams in a super-datagram that an interface has to cut; Linux's `UDP_MAX_SEGMENTS`.
 const SEGMENTS_MAX: usize = 64;
 
@@ -46,7 +44,7 @@ impl Udp {
         now: Instant,
         id: UdpId,
         data: &[u8],
-        to: Option<SocketAddrV4>,
+        to: Option<SocketAddr>,
     ) -> Result<usize, UdpError> {
         self.send_batch(ip, now, id, to, (data, data.len()))
             .map(|_| data.len())
@@ -63,7 +61,7 @@ impl Udp {
         ip: &mut Ip<D>,
         now: Instant,
         id: UdpId,
-        to: Option<SocketAddrV4>,
+        to: Option<SocketAddr>,
         (data, size): (&[u8], usize),
     ) -> Result<usize, UdpError> {
         let socket = self.socket_mut(id).ok_or(UdpError::Closed)?;
@@ -111,7 +109,7 @@ impl Udp {
         ip: &mut Ip<D>,
         now: Instant,
         id: UdpId,
-        datagrams: &[(&[u8], SocketAddrV4)],
+        datagrams: &[(&[u8], SocketAddr)],
     ) -> Result<usize, UdpError> {
         for (taken, (data, to)) in datagrams.iter().enumerate() {
             match self.send_to(ip, now, id, data, Some(*to)) {
@@ -139,7 +137,7 @@ fn target<D: Driver>(
     socket: &mut Socket,
     ip: &mut Ip<D>,
     now: Instant,
-    to: Option<SocketAddrV4>,
+    to: Option<SocketAddr>,
 ) -> Result<Target, UdpError> {
     if let Some(error) = socket.error.take() {
         return Err(error);
@@ -148,7 +146,7 @@ fn target<D: Driver>(
     if to.port() == 0 || to.ip().is_unspecified() || to.ip().is_multicast() {
         return Err(UdpError::InvalidDestination);
     }
-    let mut path = cached_path(socket, ip, *to.ip())?;
+    let mut path = cached_path(socket, ip, to.ip())?;
     let resolution = ip.resolve(now, &mut path);
     if resolution == Resolution::Failed {
         return Err(UdpError::HostUnreachable);
@@ -165,14 +163,19 @@ fn target<D: Driver>(
         _ => block - 1,
     };
     let many = capabilities.udp_segmentation && resolution == Resolution::Ready;
-    let datagram_max = (path.mtu as usize).saturating_sub(HEADERS).min(room);
+    let headers = path.ip_header_len() + udp::HEADER_LEN;
+    let datagram_max = (path.mtu as usize).saturating_sub(headers).min(room);
     Ok(Target {
         path,
         resolution,
         from: socket.local.port(),
         to: to.port(),
         datagram_max,
-        frame_max: if many { PAYLOAD_MAX.min(room) } else { 1 },
+        frame_max: if many {
+            (PACKET_MAX - headers).min(room)
+        } else {
+            1
+        },
         segments_max: match capabilities.checksum {
             Checksum::None => usize::MAX,
             Checksum::Partial => SEGMENTS_MAX,
@@ -187,7 +190,7 @@ fn target<D: Driver>(
 fn cached_path<D: Driver>(
     socket: &mut Socket,
     ip: &mut Ip<D>,
-    destination: Ipv4Addr,
+    destination: IpAddr,
 ) -> Result<Path, UdpError> {
     let epoch = ip.neighbour_epoch();
     if let Some(Cached { path, epoch: then }) = &socket.cached
@@ -199,7 +202,7 @@ fn cached_path<D: Driver>(
     if !socket.broadcast && ip.is_broadcast(destination) {
         return Err(UdpError::NotPermitted);
     }
-    let bound = Some(*socket.local.ip()).filter(|a| ip.is_local(*a));
+    let bound = Some(socket.local.ip()).filter(|a| ip.is_local(*a));
     let source = socket.source.or(bound);
     let mut path = ip
         .path(source, destination)
@@ -267,7 +270,7 @@ fn write<D: Driver>(
         length: total,
         checksum: 0,
     };
-    let pseudo = || pseudo_v4(path.source, path.destination, IpProtocol::UDP, total);
+    let pseudo = || address::pseudo(path.source, path.destination, IpProtocol::UDP, total.into());
     match target.checksum {
         // Zero: none was computed; on a channel memory does not flip bits.
         Checksum::None => {}

@@ -1,6 +1,6 @@
 //! Ids, status, options, errors; the socket itself.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 
 use super::blocks::SendBlocks;
 use super::queue::ReceiveQueue;
@@ -103,10 +103,10 @@ pub(super) struct Cached {
 pub(super) struct Socket {
     pub(super) generation: u32,
     /// As bound; the address may be 0.0.0.0.
-    pub(super) local: SocketAddrV4,
+    pub(super) local: SocketAddr,
     /// The one peer of a connected socket, and our address towards it.
-    pub(super) remote: Option<SocketAddrV4>,
-    pub(super) source: Option<core::net::Ipv4Addr>,
+    pub(super) remote: Option<SocketAddr>,
+    pub(super) source: Option<core::net::IpAddr>,
     /// Next socket on the same port.
     pub(super) next: u32,
     pub(super) queue: ReceiveQueue,
@@ -130,7 +130,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(generation: u32, local: SocketAddrV4, config: &UdpConfig) -> Self {
+    pub(super) fn new(generation: u32, local: SocketAddr, config: &UdpConfig) -> Self {
         Socket {
             generation,
             local,

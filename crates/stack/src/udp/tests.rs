@@ -1,6 +1,6 @@
 //! UDP between two hosts: RFC 768, robustness U1, U2 (with `icmp/tests.rs`), back-pressure.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::vec;
 use std::vec::Vec;
@@ -14,11 +14,11 @@ use crate::counters::DropReason::{self, *};
 use crate::testing::packet::{datagram, mend, packet};
 use crate::testing::{A, B, Faults, Pair, Simulated, WireConfig, WireDriver};
 
-const ANY: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
+const ANY: IpAddr = IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED);
 type Channel = Pair<PeerDriver<NoDoorbell>>;
 
-fn at(address: Ipv4Addr, port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(address, port)
+fn at(address: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(address, port)
 }
 
 /// A socket on A's port 5, connected to one on B's port 9.
@@ -374,10 +374,10 @@ fn calls_that_cannot_be_right() {
     assert_eq!(send(None), Err(UdpError::NotConnected));
     assert_eq!(send(Some(at(B, 0))), Err(UdpError::InvalidDestination));
     assert_eq!(send(Some(at(ANY, 5))), Err(UdpError::InvalidDestination));
-    let group = Ipv4Addr::new(224, 0, 0, 1);
+    let group = IpAddr::from([224, 0, 0, 1]);
     assert_eq!(send(Some(at(group, 5))), Err(UdpError::InvalidDestination));
     assert_eq!(
-        send(Some(at(Ipv4Addr::BROADCAST, 5))),
+        send(Some(at(IpAddr::V4(core::net::Ipv4Addr::BROADCAST), 5))),
         Err(UdpError::NotPermitted)
     );
     assert_eq!(
@@ -402,7 +402,10 @@ fn broadcasts_by_permission() {
     let to = pair.b.udp_bind(at(ANY, 9)).expect("free");
     let exact = pair.b.udp_bind(at(B, 9)).expect("free");
     assert!(pair.a.udp_set_option(from, UdpOption::Broadcast(true)));
-    for all in [Ipv4Addr::BROADCAST, Ipv4Addr::new(192, 0, 2, 255)] {
+    for all in [
+        IpAddr::V4(core::net::Ipv4Addr::BROADCAST),
+        IpAddr::from([192, 0, 2, 255]),
+    ] {
         let sent = pair.a.udp_send_to(pair.now, from, b"all", Some(at(all, 9)));
         assert_eq!(sent, Ok(3));
         pair.pass(Duration::from_millis(1));
@@ -638,7 +641,7 @@ fn a_dead_peer_is_noticed_though_another_link_is_busy() {
     let mut pair = Pair::channel(1);
     let (from, to) = connected(&mut pair);
     let (near, far) = gannet_link::pair(Layout::CHANNEL, (NoDoorbell, NoDoorbell));
-    let other = Ipv4Addr::new(192, 0, 2, 3);
+    let other = IpAddr::from([192, 0, 2, 3]);
     let config = crate::LinkConfig {
         addresses: [crate::LinkAddress {
             address: B,

@@ -1,7 +1,7 @@
 //! ICMP errors (RFC 9293 section 3.9.2.2, RFC 5927, RFC 1191): rows C3 to C5 of the list of bad
 //! input.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -9,6 +9,7 @@ use gannet_wire::checksum::sum;
 
 use super::peer::{ACK, Peer, mss_only, seg};
 use crate::tcp::{TcpError, TcpEvent, TcpState};
+use crate::testing::packet::four;
 
 impl Peer {
     /// An ICMP error from a router about our segment at `seq`.
@@ -18,8 +19,8 @@ impl Peer {
         quoted[2..4].copy_from_slice(&1500u16.to_be_bytes());
         quoted[8] = 60;
         quoted[9] = 6;
-        quoted[12..16].copy_from_slice(&self.at.ip().octets());
-        quoted[16..20].copy_from_slice(&self.me.ip().octets());
+        quoted[12..16].copy_from_slice(&four(self.at.ip()).octets());
+        quoted[16..20].copy_from_slice(&four(self.me.ip()).octets());
         let checksum = sum(&quoted[..20]).finish();
         quoted[10..12].copy_from_slice(&checksum.to_be_bytes());
         quoted[20..22].copy_from_slice(&self.at.port().to_be_bytes());
@@ -30,7 +31,7 @@ impl Peer {
         bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
         let mut packet = std::vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 1, 0, 0];
         packet.extend_from_slice(&[192, 0, 2, 254]);
-        packet.extend_from_slice(&self.at.ip().octets());
+        packet.extend_from_slice(&four(self.at.ip()).octets());
         let total = (packet.len() + bytes.len()) as u16;
         packet[2..4].copy_from_slice(&total.to_be_bytes());
         let checksum = sum(&packet).finish();
@@ -234,7 +235,7 @@ fn the_path_is_remembered() {
     let mut p = Peer::active(mss_only(1460));
     p.write(&[1; 3000]);
     p.icmp_now((3, 4), 1000, 1);
-    p.me = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 4001);
+    p.me = SocketAddr::new(IpAddr::from([192, 0, 2, 2]), 4001);
     p.open(mss_only(1460));
     assert_eq!(p.write(&[1; 3000])[0].len(), 960);
 }

@@ -1,6 +1,6 @@
 //! Memory and other limits: tiny pools, links that go, full drivers, many connections.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -69,7 +69,7 @@ fn memory_is_shared() {
     p.open(mss_only(1460));
     let first = p.id();
     while p.host.tcp_send(p.now, first, &[7; 1000]).is_ok() {}
-    p.me = SocketAddrV4::new(*p.me.ip(), 4001);
+    p.me = SocketAddr::new(p.me.ip(), 4001);
     p.open(mss_only(1460));
     assert_eq!(p.write(b"a little").len(), 1);
 }
@@ -99,7 +99,7 @@ fn a_link_whose_peer_is_gone() {
         (gannet_link::NoDoorbell, gannet_link::NoDoorbell),
     );
     let mut pair = super::transfer::recorded(1, ends, true, |_| {});
-    let at = SocketAddrV4::new(crate::testing::B, 80);
+    let at = SocketAddr::new(crate::testing::B, 80);
     let listener = pair.b.tcp_listen(at, 4).expect("free");
     let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
     let mut server = None;
@@ -179,7 +179,7 @@ fn a_full_ring_is_waited_for_without_a_clock() {
     let bells = (gannet_link::NoDoorbell, gannet_link::NoDoorbell);
     let ends = gannet_link::pair(layout, bells);
     let mut pair = super::transfer::recorded(1, ends, true, |_| {});
-    let at = SocketAddrV4::new(crate::testing::B, 80);
+    let at = SocketAddr::new(crate::testing::B, 80);
     let listener = pair.b.tcp_listen(at, 4).expect("free");
     let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
     let mut server = None;
@@ -254,7 +254,7 @@ fn as_many_connections_as_allowed() {
     assert_eq!(p.host.tcp_connections(), 3);
     let told = p
         .host
-        .tcp_connect(p.now, None, SocketAddrV4::new(crate::testing::B, 9));
+        .tcp_connect(p.now, None, SocketAddr::new(crate::testing::B, 9));
     assert_eq!(told, Err(ConnectError::TooManyConnections));
 }
 

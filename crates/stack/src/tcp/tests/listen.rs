@@ -1,6 +1,6 @@
 //! RFC 9293 section 3.10.7.2: a segment for a listener; and the listener itself.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 
 use super::peer::{ACK, FIN, Peer, RST, SYN, all_options, mss_only, seg};
 use crate::tcp::{ListenError, TcpEvent, TcpReady, TcpState};
@@ -45,11 +45,14 @@ fn section_3_10_7_2() {
 fn a_second_listener_is_refused_and_the_first_lives() {
     let mut p = Peer::new();
     p.listen(4);
-    for address in [Ipv4Addr::UNSPECIFIED, crate::testing::A] {
-        let again = p.host.tcp_listen(SocketAddrV4::new(address, 80), 1);
+    for address in [
+        IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
+        crate::testing::A,
+    ] {
+        let again = p.host.tcp_listen(SocketAddr::new(address, 80), 1);
         assert_eq!(again, Err(ListenError::AddressInUse));
     }
-    let strange = SocketAddrV4::new(Ipv4Addr::new(10, 9, 8, 7), 81);
+    let strange = SocketAddr::new(IpAddr::from([10, 9, 8, 7]), 81);
     assert_eq!(
         p.host.tcp_listen(strange, 1),
         Err(ListenError::AddressNotAvailable)
@@ -70,7 +73,10 @@ fn listening_beside_a_connection_being_opened() {
     let port = p.at.port();
     assert!(
         p.host
-            .tcp_listen(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port), 1)
+            .tcp_listen(
+                SocketAddr::new(IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), port),
+                1
+            )
             .is_ok()
     );
     assert_eq!(syn.seq, 0);
@@ -187,7 +193,7 @@ fn impossible_addresses_of_a_syn() {
     p.listen(4);
     let at = p.at;
     for to in [[255, 255, 255, 255], [192, 0, 2, 255], [224, 0, 0, 1]] {
-        p.at = SocketAddrV4::new(to.into(), 80);
+        p.at = SocketAddr::new(to.into(), 80);
         assert_eq!(p.send(&seg(SYN, 0, 0)), [], "to {to:?}");
     }
     p.at = at;
@@ -198,7 +204,7 @@ fn impossible_addresses_of_a_syn() {
         [192, 0, 2, 255],
         [192, 0, 2, 1],
     ] {
-        p.me = SocketAddrV4::new(from.into(), 4000);
+        p.me = SocketAddr::new(from.into(), 4000);
         assert_eq!(p.send(&seg(SYN, 0, 0)), [], "from {from:?}");
     }
     assert_eq!(p.host.tcp_connections(), 0);

@@ -1,6 +1,6 @@
 //! Time to live and type of service of what a connection sends.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use std::vec::Vec;
 
 use gannet_wire::ipv4;
@@ -109,7 +109,7 @@ fn a_listener_marks_what_it_makes() {
     );
     // others are not touched
     p.marks();
-    p.me = SocketAddrV4::new(*p.me.ip(), 4001);
+    p.me = SocketAddr::new(p.me.ip(), 4001);
     p.connect();
     let info = p.host.tcp_info(p.id()).expect("it tries");
     assert_eq!((info.time_to_live, info.type_of_service), (Path::TTL, 0));

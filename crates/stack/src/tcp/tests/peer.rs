@@ -1,7 +1,7 @@
 //! One stack, and the tests as its peer: they craft every segment it gets and see every segment it
 //! sends. Sequence numbers are relative: 0 is the SYN of whoever sent it, 1 the first byte.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -12,6 +12,7 @@ use gannet_wire::ipv4::{self, IpProtocol};
 use gannet_wire::tcp::{self, Flags, Options};
 
 use crate::tcp::{ListenerId, RecvError, Shutdown, TcpEvent, TcpId, TcpState};
+use crate::testing::packet::four;
 use crate::testing::{A, B, Simulated, Wire, WireConfig, WireDriver};
 use crate::{Config, LinkAddress, LinkConfig, LinkId, Stack};
 
@@ -126,9 +127,9 @@ pub(super) struct Peer {
     pub(super) link: LinkId,
     pub(super) now: Instant,
     /// The stack's end.
-    pub(super) at: SocketAddrV4,
+    pub(super) at: SocketAddr,
     /// Our end.
-    pub(super) me: SocketAddrV4,
+    pub(super) me: SocketAddr,
     /// Our initial sequence number.
     pub(super) iss: u32,
     /// The stack's, once seen.
@@ -177,8 +178,8 @@ impl Peer {
             host,
             link,
             now: Instant::from_millis(1000),
-            at: SocketAddrV4::new(A, 80),
-            me: SocketAddrV4::new(B, 4000),
+            at: SocketAddr::new(A, 80),
+            me: SocketAddr::new(B, 4000),
             iss: 0x7000_0000,
             irs: 0,
             id: None,
@@ -233,7 +234,7 @@ impl Peer {
 
     /// Checksum and IP header for a TCP segment of any bytes.
     pub(super) fn finish(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        let (from, to) = (*self.me.ip(), *self.at.ip());
+        let (from, to) = (four(self.me.ip()), four(self.at.ip()));
         if bytes.len() >= 18 {
             bytes[16..18].fill(0);
             let pseudo = pseudo_v4(from, to, IpProtocol::TCP, bytes.len() as u16);
@@ -389,7 +390,7 @@ impl Peer {
 
     /// The stack listens on port 80.
     pub(super) fn listen(&mut self, backlog: usize) {
-        let at = SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 80);
+        let at = SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED), 80);
         self.listener = Some(self.host.tcp_listen(at, backlog).expect("free"));
     }
 

@@ -2,7 +2,7 @@
 //! rises, and the next valid segment is processed. Rows T4, T5, T6, T10, T11 and C3 to C5 stand
 //! with their subjects.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
@@ -434,7 +434,7 @@ fn random_segments() {
             }
         }
         p.host.tcp_abort(p.now, p.id());
-        p.me = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 3), 1);
+        p.me = SocketAddr::new(IpAddr::from([192, 0, 2, 3]), 1);
         p.at.set_port(80);
         alive(&mut p);
         p.pass(core::time::Duration::from_secs(400));

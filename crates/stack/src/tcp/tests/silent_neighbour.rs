@@ -2,7 +2,7 @@
 //! 100 s without progress (the least that RFC 9293 section 3.8.3 allows for R2), and not much
 //! longer.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use crate::tcp::{SendError, TcpError, TcpId, TcpState};
@@ -26,7 +26,7 @@ struct Open {
 impl Open {
     fn new(seed: u64) -> Self {
         let mut pair = Pair::wire(seed, &WireConfig::default());
-        let at = SocketAddrV4::new(B, 80);
+        let at = SocketAddr::new(B, 80);
         let listener = pair.b.tcp_listen(at, 1).expect("free");
         let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
         let mut accepted = None;
@@ -110,7 +110,7 @@ fn a_hundred_seconds_without_progress() {
 fn silent_before_anything_was_said() {
     let mut c = Open::new(2);
     c.silent(true);
-    let (from, to) = (SocketAddrV4::new(A, 9), SocketAddrV4::new(B, 9));
+    let (from, to) = (SocketAddr::new(A, 9), SocketAddr::new(B, 9));
     let other = c.pair.a.udp_bind(from).expect("free");
     c.pair.pass(2 * GRACE);
     let mut asked = 0;

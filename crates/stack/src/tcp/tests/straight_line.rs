@@ -1,7 +1,7 @@
 //! The straight-line paths and the general ones do the same: every slot that is sent is equal, byte
 //! for byte, mark for mark; and the straight ones really are taken.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -20,7 +20,7 @@ type Outcome = ([Vec<Sent>; 2], u64, u64);
 
 /// A random conversation.
 fn converse<D: Simulated>(mut pair: Pair<Recorder<D>>, seed: u64, loss: bool) -> Outcome {
-    let at = SocketAddrV4::new(B, 80);
+    let at = SocketAddr::new(B, 80);
     let listener = pair.b.tcp_listen(at, 4).expect("free");
     for (host, link) in [(&mut pair.a, pair.link_a), (&mut pair.b, pair.link_b)] {
         let driver = &mut host.link_mut(link).expect("a link").driver;

@@ -1,6 +1,6 @@
 //! SYN floods (RFC 4987; robustness.md, section 3): bounded memory, honest peers are served.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -22,7 +22,7 @@ fn host(syn_backlog: usize, cookies: SynCookies) -> Peer {
 /// Another peer on the same network, by number.
 fn become_peer(p: &mut Peer, n: u32) {
     let address = Ipv4Addr::from(0xc000_0203 + n % 200);
-    p.me = SocketAddrV4::new(address, 1024 + (n / 200) as u16);
+    p.me = SocketAddr::new(address.into(), 1024 + (n / 200) as u16);
 }
 
 fn flood(p: &mut Peer, count: u32) -> usize {
@@ -39,7 +39,7 @@ fn flood(p: &mut Peer, count: u32) -> usize {
 }
 
 fn honest(p: &mut Peer) {
-    p.me = SocketAddrV4::new(crate::testing::B, 4000);
+    p.me = SocketAddr::new(crate::testing::B, 4000);
 }
 
 /// Cookies off: SYNs without end are dropped when the backlog is full, and those whose SYN-ACK goes
@@ -194,8 +194,8 @@ fn mark_flood_at_ten_times_the_accept_rate() {
         for _ in 0..ACCEPTED_PER_SECOND / 100 {
             for _ in 0..FLOOD {
                 flooded += 1;
-                p.me = SocketAddrV4::new(
-                    Ipv4Addr::from(0xc000_0203 + flooded % 200),
+                p.me = SocketAddr::new(
+                    Ipv4Addr::from(0xc000_0203 + flooded % 200).into(),
                     1024 + (flooded / 200) as u16,
                 );
                 let packet = p.packet(&seg(SYN, flooded, 0).options(all_options()));
@@ -203,7 +203,7 @@ fn mark_flood_at_ten_times_the_accept_rate() {
             }
             p.poll();
             tried += 1;
-            p.me = SocketAddrV4::new(crate::testing::B, 1024 + tried as u16);
+            p.me = SocketAddr::new(crate::testing::B, 1024 + tried as u16);
             let answer = p.send(&seg(SYN, 0, 0).options(all_options()));
             let Some(stamp) = answer.last().and_then(|s| s.options.timestamps) else {
                 continue;

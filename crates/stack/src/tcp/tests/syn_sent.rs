@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::peer::{ACK, FIN, Peer, RST, SYN, all_options, mss_only, seg};
 use crate::tcp::{ConnectError, TcpError, TcpState};
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use gannet_wire::tcp::Flags;
 use std::vec::Vec;
 
@@ -105,23 +105,31 @@ fn the_syn_is_sent_again_with_back_off() {
 fn impossible_destinations() {
     let mut p = Peer::new();
     let table = [
-        (Ipv4Addr::UNSPECIFIED, 80, ConnectError::InvalidDestination),
-        (Ipv4Addr::BROADCAST, 80, ConnectError::InvalidDestination),
         (
-            Ipv4Addr::new(224, 0, 0, 1),
+            IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
             80,
             ConnectError::InvalidDestination,
         ),
         (
-            Ipv4Addr::new(192, 0, 2, 255),
+            IpAddr::V4(core::net::Ipv4Addr::BROADCAST),
+            80,
+            ConnectError::InvalidDestination,
+        ),
+        (
+            IpAddr::from([224, 0, 0, 1]),
+            80,
+            ConnectError::InvalidDestination,
+        ),
+        (
+            IpAddr::from([192, 0, 2, 255]),
             80,
             ConnectError::InvalidDestination,
         ),
         (crate::testing::B, 0, ConnectError::InvalidDestination),
-        (Ipv4Addr::new(10, 0, 0, 1), 80, ConnectError::NoRoute),
+        (IpAddr::from([10, 0, 0, 1]), 80, ConnectError::NoRoute),
     ];
     for (address, port, error) in table {
-        let to = SocketAddrV4::new(address, port);
+        let to = SocketAddr::new(address, port);
         assert_eq!(p.host.tcp_connect(p.now, None, to), Err(error), "{to}");
     }
     assert_eq!(p.host.tcp_connections(), 0);
@@ -213,17 +221,17 @@ fn t11_simultaneous_open() {
 #[test]
 fn the_local_address() {
     let mut p = Peer::new();
-    let wanted = SocketAddrV4::new(crate::testing::A, 7777);
+    let wanted = SocketAddr::new(crate::testing::A, 7777);
     let id = p.host.tcp_connect(p.now, Some(wanted), p.me).expect("ours");
     assert_eq!(p.host.tcp_addresses(id), Some((wanted, p.me)));
     let again = p.host.tcp_connect(p.now, Some(wanted), p.me);
     assert_eq!(again, Err(ConnectError::AddressInUse));
-    let strange = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 0);
+    let strange = SocketAddr::new(IpAddr::from([192, 0, 2, 77]), 0);
     let told = p.host.tcp_connect(p.now, Some(strange), p.me);
     assert_eq!(told, Err(ConnectError::AddressNotAvailable));
     // another address of ours, added later, changes nothing for a connection that exists
     let other = crate::LinkAddress {
-        address: Ipv4Addr::new(192, 0, 2, 9),
+        address: IpAddr::from([192, 0, 2, 9]),
         prefix_len: 32,
     };
     p.poll();

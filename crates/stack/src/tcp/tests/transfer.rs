@@ -1,6 +1,6 @@
 //! Two stacks, a stream each way, and what must hold of every segment they send.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -97,7 +97,7 @@ impl Transfer {
         let mut pair = recorded(seed, Wire::ends(seed, wire), false, change);
         pair.now = start;
         let mut rng = Rng::new(seed);
-        let at = SocketAddrV4::new(B, 80);
+        let at = SocketAddr::new(B, 80);
         let listener = pair.b.tcp_listen(at, 8).expect("free");
         for (host, link) in [(&mut pair.a, pair.link_a), (&mut pair.b, pair.link_b)] {
             let endpoint = host.link_mut(link).expect("a link");

@@ -1,0 +1,107 @@
+//! Addresses of both families: what they mean, and networks of them.
+
+use core::net::{IpAddr, Ipv4Addr};
+
+use gannet_wire::IpProtocol;
+use gannet_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
+
+/// Whether `address` is 255.255.255.255. IPv6 has no broadcasts.
+#[inline]
+pub fn is_broadcast(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(four) if four.is_broadcast())
+}
+
+/// Whether two addresses are of one family.
+#[inline]
+pub const fn same_family(a: IpAddr, b: IpAddr) -> bool {
+    a.is_ipv4() == b.is_ipv4()
+}
+
+/// The unspecified address of the family of `like`: 0.0.0.0 or `::`.
+pub const fn unspecified(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+/// Bits of an address of this family: 32 or 128.
+pub const fn bits(of: IpAddr) -> u8 {
+    match of {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+/// Whether `address` is in the network of `of`, whose leading `prefix_len` bits are the network's.
+#[inline]
+pub const fn contains(of: IpAddr, prefix_len: u8, address: IpAddr) -> bool {
+    match (of, address) {
+        (IpAddr::V4(of), IpAddr::V4(address)) => {
+            (of.to_bits() ^ address.to_bits()) & mask(prefix_len) == 0
+        }
+        (IpAddr::V6(of), IpAddr::V6(address)) => {
+            let differ = of.to_bits() ^ address.to_bits();
+            prefix_len == 0 || differ.leading_zeros() >= prefix_len as u32
+        }
+        _ => false,
+    }
+}
+
+/// The leading bits that are the network's, of IPv4.
+pub const fn mask(prefix_len: u8) -> u32 {
+    match prefix_len {
+        0 => 0,
+        1..=31 => u32::MAX << (32 - prefix_len),
+        _ => u32::MAX,
+    }
+}
+
+/// 16 bytes that name an address: those of IPv4 mapped (RFC 4291 section 2.5.5.2).
+pub fn bytes(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(four) => four.to_ipv6_mapped().octets(),
+        IpAddr::V6(six) => six.octets(),
+    }
+}
+
+/// The sum over the pseudo-header of a packet between two addresses of one family: `len` bytes of
+/// transport header and payload.
+#[inline]
+pub fn pseudo(source: IpAddr, destination: IpAddr, protocol: IpProtocol, len: u32) -> Sum {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let len = u16::try_from(len).unwrap_or(u16::MAX);
+            pseudo_v4(source, destination, protocol, len)
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            pseudo_v6(source, destination, protocol, len)
+        }
+        // nothing makes such a packet
+        _ => Sum::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_of_both_families() {
+        for (of, len, address, inside) in [
+            ("10.1.2.3", 24, "10.1.2.255", true),
+            ("10.1.2.3", 24, "10.1.3.0", false),
+            ("10.1.2.3", 0, "255.255.255.255", true),
+            ("2001:db8::1", 64, "2001:db8::ffff:1", true),
+            ("2001:db8::1", 64, "2001:db8:0:1::1", false),
+            ("2001:db8::1", 128, "2001:db8::1", true),
+            ("2001:db8::1", 128, "2001:db8::", false),
+            ("::", 0, "ffff::", true),
+            ("::", 0, "1.2.3.4", false),
+            ("0.0.0.0", 0, "::1", false),
+        ] {
+            let [of, address] = [of, address].map(|a| a.parse().expect("an address"));
+            assert_eq!(contains(of, len, address), inside, "{of}/{len} {address}");
+        }
+    }
+}
