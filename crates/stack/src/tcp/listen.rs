@@ -357,7 +357,7 @@ impl Tcp {
 
 fn ends_of((local, remote): Pair) -> FourTuple {
     FourTuple {
-        local: local.into(),
-        remote: remote.into(),
+        local,
+        remote,
     }
 }
