@@ -356,8 +356,5 @@ impl Tcp {
 }
 
 fn ends_of((local, remote): Pair) -> FourTuple {
-    FourTuple {
-        local,
-        remote,
-    }
+    FourTuple { local, remote }
 }
