@@ -12,6 +12,8 @@ pub struct Config {
     pub seed: u64,
     /// Most frames taken from a link in one poll: bounds the work before timers get their turn.
     pub receive_budget: usize,
+    /// IP.
+    pub ip: IpConfig,
     /// TCP.
     pub tcp: TcpConfig,
     /// UDP.
@@ -25,8 +27,32 @@ impl Config {
             secret,
             seed,
             receive_budget: 64,
+            ip: IpConfig::default(),
             tcp: TcpConfig::default(),
             udp: UdpConfig::default(),
+        }
+    }
+}
+
+/// Settings of IP. Sizes in bytes.
+#[derive(Clone, Debug)]
+pub struct IpConfig {
+    /// Memory for datagrams whose fragments have not all come, whole blocks counted; Linux's
+    /// `ipfrag_high_thresh`. 0: fragments are thrown away.
+    pub reassembly_memory: usize,
+    /// How long IPv4 fragments wait for the others; Linux's `ipfrag_time`.
+    pub reassembly_timeout_v4: Duration,
+    /// How long IPv6 fragments wait for the others.
+    pub reassembly_timeout_v6: Duration,
+}
+
+impl Default for IpConfig {
+    fn default() -> Self {
+        IpConfig {
+            reassembly_memory: 4 << 20,
+            reassembly_timeout_v4: Duration::from_secs(30),
+            // RFC 8200 section 4.5.
+            reassembly_timeout_v6: Duration::from_secs(60),
         }
     }
 }

@@ -48,8 +48,28 @@ reasons! {
         IpSpoofed => "ip_spoofed",
         /// For another host.
         IpNotForUs => "ip_not_for_us",
-        /// A fragment: not put together yet.
-        IpFragment => "ip_fragment",
+        /// A fragment without bytes.
+        FragmentEmpty => "fragment_empty",
+        /// A fragment that others follow and that does not end where one can.
+        FragmentLength => "fragment_length",
+        /// A fragment that ends behind the longest possible datagram, or the longest that a frame
+        /// of its link refers to.
+        FragmentTooLong => "fragment_too_long",
+        /// A fragment that cuts the headers of the protocol above.
+        FragmentTiny => "fragment_tiny",
+        /// A fragment that came before.
+        FragmentDuplicate => "fragment_duplicate",
+        /// A fragment with bytes of another one, and with it the whole datagram.
+        FragmentOverlap => "fragment_overlap",
+        /// A fragment that contradicts another one about the datagram's end or the bytes between
+        /// the same edges, and with it the whole datagram.
+        FragmentConflict => "fragment_conflict",
+        /// A datagram of which one fragment bears a congestion mark and another forbids it.
+        FragmentEcn => "fragment_ecn",
+        /// An incomplete datagram that had to make room for another.
+        FragmentEvicted => "fragment_evicted",
+        /// An incomplete datagram whose time was over.
+        FragmentTimeout => "fragment_timeout",
         /// A protocol that we do not speak.
         IpProtocol => "ip_protocol",
         /// TCP to a broadcast address.

@@ -39,7 +39,7 @@ pub mod testing;
 pub mod timer;
 pub mod udp;
 
-pub use config::{Config, SynCookies, TcpConfig, UdpConfig};
+pub use config::{Config, IpConfig, SynCookies, TcpConfig, UdpConfig};
 pub use counters::{DropReason, Drops, Statistics, Traffic};
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};
 pub use stack::Stack;

@@ -16,7 +16,7 @@ use gannet_wire::icmpv4::Unreachable;
 use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
 use crate::icmp::{Icmp, Report, ReportKind};
-use crate::ip::{Ip, Route};
+use crate::ip::{Ip, Packet, Route};
 use crate::link::{LinkAddress, LinkConfig, LinkId};
 use crate::tcp::{IcmpError, IcmpErrorKind, Tcp};
 use crate::udp::{Delivery, Udp};
@@ -60,6 +60,9 @@ impl<D: Driver> Stack<D> {
         let completed = self.reclaim();
         let received = self.receive(now);
         self.ip.poll(now);
+        while let Some(expired) = self.ip.expired_datagram(now) {
+            self.icmp.fragments_missing(&mut self.ip, now, &expired);
+        }
         if self.ip.take_neighbours_changed() {
             self.tcp.neighbours_changed();
         }
@@ -116,7 +119,7 @@ impl<D: Driver> Stack<D> {
             IpProtocol::TCP => self.tcp.segment_arrives(ip, now, &packet, frame),
             IpProtocol::UDP => {
                 if self.udp.arrives(ip, &packet, frame) == Delivery::NoSocket {
-                    self.icmp.unreachable(ip, now, &packet, Unreachable::PORT);
+                    self.nobody_takes(now, &packet, Unreachable::PORT, frame);
                 }
             }
             IpProtocol::ICMP => {
@@ -125,13 +128,19 @@ impl<D: Driver> Stack<D> {
                 }
             }
             _ => {
-                if let Some(endpoint) = ip.endpoint(link) {
-                    endpoint.release_frame(frame);
-                }
                 ip.count_drop(DropReason::IpProtocol);
-                let code = Unreachable::PROTOCOL;
-                self.icmp.unreachable(ip, now, &packet, code);
+                self.nobody_takes(now, &packet, Unreachable::PROTOCOL, frame);
             }
+        }
+    }
+
+    /// A packet for nobody: its sender is told.
+    #[cold]
+    fn nobody_takes(&mut self, now: Instant, packet: &Packet, code: Unreachable, frame: &Frame) {
+        let ip = &mut self.ip;
+        self.icmp.unreachable(ip, now, packet, code, frame);
+        if let Some(endpoint) = ip.endpoint(packet.link) {
+            endpoint.release_frame(frame);
         }
     }
 
@@ -301,6 +310,12 @@ impl<D: Driver> Stack<D> {
     /// Whether `address` is one of ours.
     pub fn is_local(&self, address: IpAddr) -> bool {
         self.ip.is_local(address)
+    }
+
+    /// Everything below the transports.
+    #[cfg(test)]
+    pub(crate) fn ip(&self) -> &Ip<D> {
+        &self.ip
     }
 
     /// Packets thrown away, by reason.

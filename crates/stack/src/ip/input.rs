@@ -67,7 +67,9 @@ impl<D: Driver> Ip<D> {
         source_possible(link, header.src)?;
         self.not_from_ourselves(header.src)?;
         self.for_us(link, &header, cast)?;
-        whole(&header)?;
+        if is_fragment(&header) {
+            return self.fragment_arrives(now, (id, &header, header_len), frame);
+        }
         if header.protocol != IpProtocol::TCP {
             let mut quote = [0; QUOTE_LEN];
             link.endpoint.peek(frame, &mut quote);
@@ -211,11 +213,7 @@ fn source_possible<D: Driver>(link: &Link<D>, source: Ipv4Addr) -> Result<(), Dr
     Ok(())
 }
 
-/// Reassembly is not done yet, so a part of a datagram is of no use.
 #[inline]
-fn whole(header: &Header) -> Result<(), DropReason> {
-    match header.more_fragments || header.fragment_offset != 0 {
-        true => Err(DropReason::IpFragment),
-        false => Ok(()),
-    }
+fn is_fragment(header: &Header) -> bool {
+    header.more_fragments || header.fragment_offset != 0
 }

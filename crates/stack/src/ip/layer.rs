@@ -8,6 +8,7 @@ use gannet_link::{Driver, Endpoint};
 
 use super::mtu::PathMtus;
 use super::path::Path;
+use super::reassembly::{Expired, Reassembly};
 use super::route::{Route, Routes, is_broadcast_of};
 use crate::address;
 use crate::config::Config;
@@ -17,7 +18,7 @@ use crate::link::{LinkAddress, LinkConfig, LinkId, Links};
 use crate::neighbour::{Ask, Held, Neighbours};
 
 /// What an ICMP error quotes: a header without options and 8 bytes.
-pub(crate) const QUOTE_LEN: usize = 28;
+pub(super) const QUOTE_LEN: usize = 28;
 
 /// The links of a host and the way to every destination.
 pub struct Ip<D> {
@@ -27,6 +28,7 @@ pub struct Ip<D> {
     pub(super) mtus: PathMtus,
     pub(super) neighbours: Neighbours,
     pub(super) held: Held,
+    pub(super) reassembly: Reassembly,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
@@ -47,6 +49,7 @@ impl<D: Driver> Ip<D> {
             mtus: PathMtus::new(),
             neighbours: Neighbours::new(HashKey::new(config.secret)),
             held: Held::new(),
+            reassembly: Reassembly::new(&config.ip, HashKey::new(config.secret)),
             epoch: 0,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),
@@ -135,6 +138,7 @@ impl<D: Driver> Ip<D> {
     pub(crate) fn forget_link(&mut self, link: LinkId) {
         self.routes.forget(link);
         self.neighbours.forget(link);
+        self.reassembly.forget(link, &mut self.links);
         while let Some(frame) = self.held.pop(link, None) {
             self.throw_away(&frame, DropReason::NeighbourFailed);
         }
@@ -183,13 +187,29 @@ impl<D: Driver> Ip<D> {
         self.failed = failed;
     }
 
+    /// A datagram whose fragments did not all come in time, and whose sender may be told;
+    /// repeatedly, until there is none.
+    pub(crate) fn expired_datagram(&mut self, now: Instant) -> Option<Expired> {
+        let Ip {
+            reassembly,
+            links,
+            drops,
+            ..
+        } = self;
+        reassembly.expire(now, (links, drops))
+    }
+
     /// Whether a neighbour answered or gave up since the last call.
     pub(crate) fn take_neighbours_changed(&mut self) -> bool {
         self.neighbours.take_changed()
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let timeouts = [self.neighbours.next_timeout(), self.mtus.next_timeout()];
+        let timeouts = [
+            self.neighbours.next_timeout(),
+            self.mtus.next_timeout(),
+            self.reassembly.next_timeout(),
+        ];
         timeouts.into_iter().flatten().min()
     }
 }

@@ -1,6 +1,6 @@
 //! IPv4: where packets go, their headers, and what arrives.
 //!
-//! Not here: fragmentation and reassembly (fragments are counted and dropped), forwarding,
+//! Not here: forwarding,
 //! multicast, and packets to our own addresses: no link leads to ourselves.
 //!
 //! | file | job |
@@ -12,14 +12,17 @@
 //! | `select.rs` | the choice of a path, and of its link header |
 //! | `output.rs` | headers written, frames handed to a link |
 //! | `input.rs` | what arrives: checks in order, one function each |
+//! | `fragments.rs`, `reassembly.rs` | fragments that arrive, and what they are put together to |
 //! | `arp.rs` | questions about neighbours sent and answered |
 
 mod arp;
+mod fragments;
 mod input;
 mod layer;
 mod mtu;
 mod output;
 mod path;
+mod reassembly;
 mod route;
 mod select;
 
@@ -29,7 +32,7 @@ pub use path::{LinkHeader, NoRoute, Path};
 pub use route::Route;
 pub use select::Resolution;
 
-pub(crate) use layer::QUOTE_LEN;
+pub(crate) use reassembly::Expired;
 
 #[cfg(test)]
 mod tests;

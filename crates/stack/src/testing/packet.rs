@@ -119,3 +119,32 @@ pub fn frame(to: MacAddr, from: MacAddr, ethertype: EtherType, payload: &[u8]) -
     bytes.extend_from_slice(payload);
     bytes
 }
+
+/// A fragment of an IPv4 `packet` without options: `len` bytes of its payload from `offset` (a
+/// multiple of 8) on.
+///
+/// # Panics
+/// When the packet has not that many bytes.
+pub fn fragment(packet: &[u8], ident: u16, (offset, len): (usize, usize), more: bool) -> Vec<u8> {
+    let (head, payload) = packet.split_at(ipv4::HEADER_LEN);
+    let mut bytes = head.to_vec();
+    bytes.extend_from_slice(&payload[offset..offset + len]);
+    let place = (offset / 8) as u16 | u16::from(more) << 13;
+    bytes[2..4].copy_from_slice(&((ipv4::HEADER_LEN + len) as u16).to_be_bytes());
+    bytes[4..6].copy_from_slice(&ident.to_be_bytes());
+    bytes[6..8].copy_from_slice(&place.to_be_bytes());
+    mend(&mut bytes);
+    bytes
+}
+
+/// All fragments of an IPv4 `packet` with at most `size` bytes of payload (a multiple of 8) each.
+pub fn fragments(packet: &[u8], ident: u16, size: usize) -> Vec<Vec<u8>> {
+    let total = packet.len() - ipv4::HEADER_LEN;
+    let offsets = (0..total).step_by(size);
+    offsets
+        .map(|at| {
+            let len = size.min(total - at);
+            fragment(packet, ident, (at, len), at + len < total)
+        })
+        .collect()
+}

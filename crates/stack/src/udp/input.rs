@@ -26,12 +26,13 @@ const RANGES: usize = 9;
 pub(crate) enum Delivery {
     /// Queued, or dropped for a reason that is counted.
     Done,
-    /// Nobody listens at its port.
+    /// Nobody listens at its port; the frame is as it was.
     NoSocket,
 }
 
 impl Udp {
-    /// A datagram arrives; `frame` is the IP payload, and its ranges are kept or released here.
+    /// A datagram arrives; `frame` is the IP payload, and its ranges are kept or released here,
+    /// unless nobody listens.
     #[inline]
     pub(crate) fn arrives<D: Driver>(
         &mut self,
@@ -42,14 +43,14 @@ impl Udp {
         let Err(reason) = self.deliver(ip, packet, frame) else {
             return Delivery::Done;
         };
+        ip.count_drop(reason);
+        if reason == DropReason::UdpNoSocket {
+            return Delivery::NoSocket;
+        }
         if let Some(endpoint) = ip.endpoint(packet.link) {
             endpoint.release_frame(frame);
         }
-        ip.count_drop(reason);
-        match reason {
-            DropReason::UdpNoSocket => Delivery::NoSocket,
-            _ => Delivery::Done,
-        }
+        Delivery::Done
     }
 
     #[inline]
