@@ -21,6 +21,7 @@
 //! * [`run`]: starting, pairing and stopping workers; what is run and in which order
 //! * [`environment`]: what the figures depend on
 //! * [`report`]: JSON, table and marks
+//! * [`wire`]: an impaired wire between two interfaces, in real time
 
 #![deny(unsafe_code)]
 
@@ -34,6 +35,7 @@ pub mod report;
 pub mod role;
 pub mod run;
 pub mod statistics;
+pub mod wire;
 pub mod worker;
 pub mod workload;
 

@@ -9,6 +9,7 @@ mod bench;
 mod choices;
 mod compare;
 mod progress;
+mod sim;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum Command {
     Compare(compare::Arguments),
     /// Measure one scenario, or the marks to reach
     Bench(bench::Arguments),
+    /// Networks that follow from a seed
+    Sim(sim::Arguments),
     /// One side of a measurement, started by the others
     #[command(hide = true)]
     Worker,
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Worker => return gannet_bench::worker::main(),
     };
     match outcome {

@@ -10,7 +10,7 @@ use gannet_wire::checksum::{Sum, sum};
 use gannet_wire::udp;
 use gannet_wire::virtio_net::{Flags, Header, Segmentation};
 
-use super::place::{Version, link_header_len};
+use super::place::{Place, Version, link_header_len};
 
 /// Bytes of an IPv4 header without options.
 const V4_HEADER: usize = 20;
@@ -75,6 +75,25 @@ pub fn cut(
         out(piece);
     }
     Ok(())
+}
+
+/// Computes the transport checksum of a whole packet anew, whatever the field holds; for packets
+/// whose sender or receiver vouched for the bytes instead. Other protocols than TCP and UDP keep
+/// theirs.
+pub fn renew_checksum(frame: &mut [u8], place: Place) {
+    if place.checksum().is_none() {
+        return;
+    }
+    let shape = Shape {
+        version: place.version,
+        protocol: place.protocol,
+        network: place.network,
+        transport: place.transport,
+        headers: place.transport,
+    };
+    if let Some(packet) = frame.get_mut(..place.end) {
+        let _ = shape.mend_checksum(packet); // the field is there, as was asked
+    }
 }
 
 /// Sums from `csum_start` to the end: the field holds the pseudo header's sum already.

@@ -113,6 +113,28 @@ fn a_partial_checksum_is_completed() {
 }
 
 #[test]
+fn a_checksum_is_renewed_whatever_it_was() {
+    for version in [Version::V4, Version::V6] {
+        let (header, frame) = super_segment(version, IpProtocol::TCP);
+        let at = usize::from(header.csum_start);
+        let mut first = None;
+        let keep = |piece| {
+            first.get_or_insert(piece);
+        };
+        cut(&header, Medium::Ethernet, frame, keep).unwrap();
+        let mut piece = first.unwrap();
+        piece[at + 16..at + 18].copy_from_slice(&[0xab, 0xcd]);
+        piece.extend_from_slice(&[0x55; 7]); // padding of the link
+        let place = Place::of(&piece, Medium::Ethernet).unwrap();
+        renew_checksum(&mut piece, place);
+        assert_eq!(
+            folded(version, IpProtocol::TCP, &piece[..place.end], at),
+            0xffff
+        );
+    }
+}
+
+#[test]
 fn headers_that_lie_are_refused() {
     let (good, frame) = super_segment(Version::V4, IpProtocol::TCP);
     let with = |change: fn(&mut Header)| {
