@@ -17,12 +17,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Problem;
+use crate::wire::WireReport;
 
 /// A worker's whole instruction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Role {
     /// The process that must stay alive; the worker dies with it.
     pub parent: u32,
+    /// Before all ordinary programs (`SCHED_RR`, as root): this benchmark measures waits, not work.
+    #[serde(default)]
+    pub urgent: bool,
     /// The core to run on.
     pub cpu: Option<usize>,
     /// The process whose network namespace to enter before anything else.
@@ -46,6 +50,8 @@ pub enum Job {
     /// Makes a network namespace and keeps it alive: it goes when this process goes, however that
     /// happens.
     HoldNamespace,
+    /// An impaired wire between two interfaces, until told to stop.
+    Wire(WireJob),
     /// Runs these programs with their arguments, in order, and ends.
     Commands(Vec<Vec<String>>),
 }
@@ -130,6 +136,33 @@ pub struct Traffic {
     pub remote: Option<SocketAddr>,
     /// How much and how long.
     pub load: Load,
+    /// What Gannet's TCP is told; the kernel is told by the settings of its namespace.
+    #[serde(default)]
+    pub tcp: Option<Tcp>,
+    /// A stream ends for the server when its seconds are over, whatever is under way; the client
+    /// goes on until it is ended.
+    #[serde(default)]
+    pub cut_off: bool,
+}
+
+/// Settings of TCP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tcp {
+    /// Congestion control, by the kernel's name.
+    pub congestion: String,
+    /// Most bytes of the send buffer, and of the receive buffer.
+    pub buffer: u32,
+}
+
+/// An impaired wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireJob {
+    /// Both interfaces, left and right.
+    pub interfaces: [String; 2],
+    /// What each way is like, that from left to right first.
+    pub models: [String; 2],
+    /// Decides every random choice.
+    pub seed: u64,
 }
 
 /// What a host of Gannet's is attached to.
@@ -153,6 +186,9 @@ pub struct Load {
     pub warm_up: f64,
     /// Whether every byte is generated from its position and checked.
     pub verify: bool,
+    /// A stream ends after so many bytes instead, in units of `size`.
+    #[serde(default)]
+    pub bytes: Option<u64>,
 }
 
 /// One side of a limit.
@@ -215,6 +251,8 @@ pub enum Event {
     Ready,
     /// Done.
     Report(Report),
+    /// What happened on a wire.
+    Wire(Box<WireReport>),
     /// Could not be done.
     Failed(Problem),
 }
@@ -263,6 +301,7 @@ mod tests {
     fn a_role_survives_the_pipe() {
         let role = Role {
             parent: 1,
+            urgent: false,
             cpu: Some(1),
             namespace: None,
             deadline: 2.0,
@@ -278,7 +317,10 @@ mod tests {
                     seconds: 0.5,
                     warm_up: 0.1,
                     verify: true,
+                    bytes: None,
                 },
+                tcp: None,
+                cut_off: false,
             }),
         };
         let text = serde_json::to_string(&role).unwrap();

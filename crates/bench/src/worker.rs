@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Stdin, Write};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -19,8 +19,11 @@ use crate::limits::{cache_line, ring, sys};
 use crate::peer::gannet::Gannet;
 use crate::peer::kernel::Kernel;
 use crate::peer::{DatagramPeer, StreamPeer};
-use crate::role::{Event, Job, Limit, LimitJob, PeerKind, Report, Role, Side, Traffic, Workload};
-use crate::workload::{tcp_idle, tcp_round_trip, tcp_stream, udp_round_trip, udp_stream};
+use crate::role::{
+    Event, Job, Limit, LimitJob, PeerKind, Report, Role, Side, Traffic, WireJob, Workload,
+};
+use crate::wire::{Joint, Models};
+use crate::workload::{tcp_flow, tcp_idle, tcp_round_trip, tcp_stream, udp_round_trip, udp_stream};
 
 /// Exit status of a worker that outlived its deadline.
 const LATE: i32 = 124;
@@ -116,6 +119,9 @@ fn settle(role: &Role) -> Result<(), Problem> {
             })
             .map_err(|error| broken("enter a network namespace", error))?;
     }
+    if role.urgent {
+        sys::run_first().map_err(|error| broken("run before other programs", error))?;
+    }
     if let Some(cpu) = role.cpu {
         let mut set = CpuSet::new();
         if cpu < CpuSet::MAX_CPU {
@@ -131,6 +137,7 @@ fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
     match job {
         Job::Traffic(traffic) => converse(traffic, go).map(Some),
         Job::Limit(job) => measure_limit(job, go).map(Some),
+        Job::Wire(job) => carry(job, go).map(|()| None),
         Job::InProcess(job) => {
             ready(go)?;
             in_process::run(job).map(Some)
@@ -162,7 +169,7 @@ fn converse(traffic: &Traffic, go: &Receiver<()>) -> Result<Report, Problem> {
             let hint = "this is a mistake in the benchmark; report it";
             let nowhere = || Problem::new("cannot start a host", "it is attached to nothing", hint);
             let attachment = traffic.attachment.as_ref().ok_or_else(nowhere)?;
-            let gannet = Gannet::new(attachment, traffic.local)
+            let gannet = Gannet::new(attachment, traffic.local, traffic.tcp.as_ref())
                 .map_err(|error| broken("start a host", error))?;
             talk(&gannet, traffic, go)
         }
@@ -196,6 +203,8 @@ fn talk_stream<P: StreamPeer>(
     ready(go)?;
     let (stream, load) = (&mut stream, &traffic.load);
     match (traffic.workload.is_round_trip(), traffic.side) {
+        (false, Side::Client) if traffic.cut_off => tcp_flow::pour(stream, load),
+        (false, Side::Server) if traffic.cut_off => tcp_flow::gauge(stream, load),
         (false, Side::Client) => tcp_stream::send(stream, load),
         (false, Side::Server) => tcp_stream::receive(stream, load),
         (true, Side::Client) => tcp_round_trip::ask(stream, load),
@@ -321,6 +330,27 @@ fn measure_limit(job: &LimitJob, go: &Receiver<()>) -> Result<Report, Problem> {
         Limit::RawRing => ring::run(&memory, job.side, &job.load),
     }
     .map_err(|error| broken("measure a limit", error))
+}
+
+/// An impaired wire: there from the first `go` to the second.
+fn carry(job: &WireJob, go: &Receiver<()>) -> Result<(), Problem> {
+    let WireJob {
+        interfaces: [left, right],
+        models: [there, back],
+        seed,
+    } = job;
+    let place = |text: &String| text.parse().map_err(|error| broken("open a wire", error));
+    let model = |text: &String| text.parse().map_err(|error| broken("make a wire", error));
+    let models = Models {
+        left_to_right: model(there)?,
+        ..Models::both(model(back)?, *seed)
+    };
+    let (left, right) = (place(left)?, place(right)?);
+    ready(go)?;
+    let mut joint = Joint::new(&left, &right, models)?;
+    say(&Event::Ready)?;
+    joint.run(|| !matches!(go.try_recv(), Err(TryRecvError::Empty)))?;
+    say(&Event::Wire(Box::new(joint.report())))
 }
 
 fn ready(go: &Receiver<()>) -> Result<(), Problem> {

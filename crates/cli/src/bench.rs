@@ -1,5 +1,7 @@
 //! `gannet bench`: one scenario at choice, or the marks.
 
+mod wire;
+
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -34,6 +36,8 @@ enum What {
     Idle(Idle),
     /// The marks to reach, with what is measured now
     Marks(Marks),
+    /// Gannet and the kernel over the same bad paths (needs root)
+    Wire(wire::Arguments),
     /// Instructions for each segment, counted by valgrind: the same number every time
     Instructions(Instructions),
 }
@@ -118,6 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
             },
         ),
         What::Marks(arguments) => marks(arguments),
+        What::Wire(arguments) => wire::run(arguments),
         What::Instructions(arguments) => count(arguments),
     }
 }

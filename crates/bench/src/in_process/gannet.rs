@@ -153,6 +153,7 @@ mod tests {
                 seconds: 0.05,
                 warm_up: 0.0,
                 verify: true,
+                bytes: None,
             };
             for report in [stream(&load).unwrap(), stream_in_place(&load).unwrap()] {
                 assert!(report.all_bytes > 0);

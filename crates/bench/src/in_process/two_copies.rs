@@ -48,6 +48,7 @@ mod tests {
             seconds: 0.01,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         };
         let report = run(&load);
         assert!(report.all_bytes > 0 && report.all_bytes.is_multiple_of(100_000));

@@ -118,6 +118,7 @@ mod tests {
             seconds: 0.02,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         };
         std::thread::scope(|scope| {
             let file = &file;

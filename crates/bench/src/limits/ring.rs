@@ -168,6 +168,7 @@ mod tests {
                 seconds: 0.02,
                 warm_up: 0.0,
                 verify: true,
+                bytes: None,
             };
             std::thread::scope(|scope| {
                 let file = &file;

@@ -4,10 +4,10 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::time::Duration;
 
-use gannet::{Datagram, Host, TcpListener, TcpStream, UdpSocket};
+use gannet::{Datagram, Host, TcpConfig, TcpListener, TcpStream, UdpSocket};
 
 use super::{BATCH, Batch, ByteStream, DatagramPeer, Datagrams, PATIENCE_MS, Span, StreamPeer};
-use crate::role::Attachment;
+use crate::role::{Attachment, Tcp};
 
 /// A host with one link.
 #[derive(Debug)]
@@ -20,16 +20,33 @@ impl Gannet {
     ///
     /// # Errors
     /// Those of `gannet::HostBuilder::build`.
-    pub fn new(attachment: &Attachment, address: IpAddr) -> io::Result<Self> {
+    pub fn new(attachment: &Attachment, address: IpAddr, tcp: Option<&Tcp>) -> io::Result<Self> {
         let address = format!("{address}/24");
         let builder = match attachment {
             Attachment::Channel(network) => Host::builder().channel(network, &address),
             Attachment::Interface(name) => Host::builder().packet(name, &address),
         };
+        let builder = match tcp {
+            Some(tcp) => builder.tcp(settings(tcp)?),
+            None => builder,
+        };
         Ok(Self {
             host: builder.build()?,
         })
     }
+}
+
+/// Gannet's settings for what the kernel calls so.
+fn settings(tcp: &Tcp) -> io::Result<TcpConfig> {
+    match tcp.congestion.as_str() {
+        "reno" => {}
+        _ => return Err(io::ErrorKind::Unsupported.into()),
+    }
+    Ok(TcpConfig {
+        send_buffer: tcp.buffer,
+        receive_buffer_max: tcp.buffer,
+        ..TcpConfig::default()
+    })
 }
 
 impl StreamPeer for Gannet {

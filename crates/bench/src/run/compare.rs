@@ -289,6 +289,7 @@ impl Pace {
             seconds,
             warm_up: (seconds * 0.25).clamp(0.02, 0.25),
             verify,
+            bytes: None,
         }
     }
 

@@ -65,8 +65,8 @@ impl Namespaces {
         launcher
             .start(
                 Spot {
-                    cpu: None,
                     namespace,
+                    ..Spot::default()
                 },
                 10.0,
                 job,

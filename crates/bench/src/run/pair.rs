@@ -94,6 +94,8 @@ impl Ground {
                 attachment,
                 remote,
                 load,
+                tcp: None,
+                cut_off: false,
             });
             self.start(self.spot(scenario.link, index), load, job)
         };
@@ -149,6 +151,7 @@ impl Ground {
         Spot {
             cpu: self.cpus.get(index).copied().flatten(),
             namespace: namespace.filter(|_| link == Link::Veth),
+            urgent: false,
         }
     }
 }
@@ -310,6 +313,7 @@ mod tests {
             seconds: 1.0,
             warm_up: 0.0,
             verify: true,
+            bytes: None,
         };
         let one = |bytes, hash| Report {
             all_bytes: bytes,

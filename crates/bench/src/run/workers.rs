@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use super::interrupt::Interrupt;
 use crate::error::Problem;
 use crate::role::{Event, Job, Report, Role};
+use crate::wire::WireReport;
 
 /// The hidden subcommand that runs [`crate::worker::main`].
 pub const SUBCOMMAND: &str = "worker";
@@ -36,6 +37,8 @@ pub struct Spot {
     pub cpu: Option<usize>,
     /// The process whose network namespace to enter.
     pub namespace: Option<u32>,
+    /// Whether it goes before all ordinary programs.
+    pub urgent: bool,
 }
 
 impl Launcher {
@@ -84,9 +87,14 @@ impl Launcher {
             interrupt,
             until,
         };
-        let Spot { cpu, namespace } = spot;
+        let Spot {
+            cpu,
+            namespace,
+            urgent,
+        } = spot;
         let role = Role {
             parent: std::process::id(),
+            urgent,
             cpu,
             namespace,
             deadline,
@@ -152,6 +160,17 @@ impl Worker {
     pub fn report(&mut self) -> Result<Report, Problem> {
         match self.next()? {
             Event::Report(report) => Ok(report),
+            other => Err(out_of_turn(&other)),
+        }
+    }
+
+    /// Waits for the report of a wire.
+    ///
+    /// # Errors
+    /// As for [`Worker::listening`].
+    pub fn wire_report(&mut self) -> Result<WireReport, Problem> {
+        match self.next()? {
+            Event::Wire(report) => Ok(*report),
             other => Err(out_of_turn(&other)),
         }
     }

@@ -18,6 +18,7 @@ use hdrhistogram::Histogram;
 use super::end::{End, EndDrops, Place};
 use super::report::{Late, SCHEMA, WayReport, WireReport};
 use crate::error::Problem;
+use crate::limits::sys;
 use crate::workload::cpu_seconds;
 
 /// Longest sleep: how soon a request to stop is seen.
@@ -29,11 +30,8 @@ const LATEST: u64 = 60_000_000;
 /// error: how late frames were is in the report.
 fn be_punctual() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let _ = rustix::process::setpriority_process(None, FIRST);
+    let _ = sys::run_first();
 }
-
-/// The highest priority there is for ordinary programs.
-const FIRST: i32 = -20;
 
 /// What the two ways are like.
 #[derive(Clone, Debug, PartialEq)]

@@ -145,6 +145,7 @@ mod tests {
             seconds: 1e9,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         };
         let mut clock = Clock::start(&load);
         clock.from = None;
@@ -164,6 +165,7 @@ mod tests {
             seconds: 1e9,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         };
         let mut clock = Clock::start(&load);
         clock.from = None;
@@ -179,6 +181,7 @@ mod tests {
             seconds: 0.0,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         };
         let mut clock = Clock::start(&load);
         assert!(

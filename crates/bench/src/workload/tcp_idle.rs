@@ -48,6 +48,7 @@ mod tests {
             seconds: 0.0,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         };
         let report = hold(&[(), ()], &load).unwrap();
         assert_eq!(report.operations, 2);

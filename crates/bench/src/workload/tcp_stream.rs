@@ -33,7 +33,8 @@ pub fn send(stream: &mut impl ByteStream, load: &Load) -> io::Result<Report> {
         }
         stream.write_all(&message)?;
         position += message.len() as u64;
-        if clock.count(message.len() as u64) {
+        let all = load.bytes.is_some_and(|bytes| position >= bytes);
+        if clock.count(message.len() as u64) || all {
             break;
         }
     }
@@ -124,6 +125,7 @@ mod tests {
             seconds: 1.0,
             warm_up: 0.0,
             verify: true,
+            bytes: None,
         };
         let mut bytes = vec![0; 10_000];
         pattern::fill(0, &mut bytes);

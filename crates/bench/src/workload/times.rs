@@ -108,6 +108,7 @@ mod tests {
             seconds: 0.0,
             warm_up: 0.0,
             verify: false,
+            bytes: None,
         });
         for micros in 1..=1000 {
             times.record(Duration::from_micros(micros));
