@@ -72,7 +72,8 @@ fn table(out: &mut String, rows: &[PointResult], ratio: &str) {
         };
         let _ = writeln!(
             out,
-            "{:>5}% {:>7} {:>6}  {:>22}  {:>22}  {:>22}  {:.0} % of a core, 99 % within {} us; {mark}",
+            "{:>5}% {:>7} {:>6}  {:>22}  {:>22}  {:>22}  {:.0} % of a core, \
+             99 % within {} us; {mark}",
             row.point.loss_percent,
             row.point.round_trip_ms,
             row.point.rate_mbit,

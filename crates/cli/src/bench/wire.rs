@@ -111,8 +111,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     let mut bar = Bar::new();
     let results = wire_marks::run(&launcher, &arguments.options(), &mut bar)?;
     drop(bar);
-    let rows = results.points.iter().chain(&results.shared);
-    let reached = rows.fold(true, |all, row| all && row.reached);
+    let mut rows = results.points.iter().chain(&results.shared);
+    let reached = rows.all(|row| row.reached);
     match arguments.json {
         true => print_json(&Document {
             schema: "gannet/bench-wire/1",
