@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use gannet_link::{Arena, Driver, Endpoint};
+use gannet_link::{Arena, Driver, Endpoint, Pool};
 
 /// One link of a host. Stays unique: a removed link's id is never given to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,8 +40,37 @@ pub struct Link<D> {
     pub(crate) gone: bool,
     /// Frames came in during this poll.
     pub(crate) heard: bool,
+    /// Whether its memory runs short.
+    pub(crate) pressure: Pressure,
     /// Slots the driver took when nothing was under way: its capacity.
     pub(crate) capacity: usize,
+}
+
+/// How short memory is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pressure {
+    /// Enough.
+    #[default]
+    None,
+    /// Less than a quarter is free, and has not been more than three eighths since.
+    Short,
+    /// Less than a sixteenth is free, and has not been more than an eighth since.
+    Critical,
+}
+
+impl Pressure {
+    /// What the pool says, when it was `before`.
+    pub(crate) fn of(pool: &Pool, before: Pressure) -> Self {
+        let (free, all) = (pool.available(), pool.blocks());
+        let below = |sixteenths: usize| free < all / 16 * sixteenths;
+        match before {
+            _ if below(1) => Pressure::Critical,
+            Pressure::Critical if below(2) => Pressure::Critical,
+            _ if below(4) => Pressure::Short,
+            Pressure::Short | Pressure::Critical if below(6) => Pressure::Short,
+            _ => Pressure::None,
+        }
+    }
 }
 
 /// All links, by id. Few: found by walking a short list whose last hit is tried first.
@@ -70,6 +99,7 @@ impl<D: Driver> Links<D> {
             small: Arena::new(),
             gone: false,
             heard: false,
+            pressure: Pressure::None,
             capacity,
         };
         self.list.push((id, link));

@@ -92,7 +92,7 @@ impl<D: Driver> Stack<D> {
         let mut frame = Frame::new();
         for step in 0..count {
             let index = (self.first + step) % count;
-            let mut budget = self.config.receive_budget;
+            let mut budget = self.budget(index);
             let mut heard = false;
             while let Some((id, link)) = self.ip.links.at_mut(index)
                 && link.endpoint.receive(&mut frame, &mut budget)
@@ -106,6 +106,14 @@ impl<D: Driver> Stack<D> {
             any |= heard;
         }
         any
+    }
+
+    /// Frames to take from a link now. Few of a link with little memory: whether that runs short is
+    /// looked at once in a poll.
+    fn budget(&mut self, index: usize) -> usize {
+        let link = self.ip.links.at_mut(index);
+        let blocks = link.map_or(0, |(_, l)| l.endpoint.pool.blocks());
+        self.config.receive_budget.min(blocks / 4).max(1)
     }
 
     /// One frame: IP first, then whom it is for.

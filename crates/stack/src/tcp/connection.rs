@@ -133,6 +133,7 @@ impl Open {
             && recv.assembler.is_empty()
             && recv.fin.is_none()
             && recv.up.is_none()
+            && recv.share == u32::MAX
             // (without SACK nobody ever takes what the half remembers to report)
             && !(send.sack && recv.sack.has_dsack())
             && template.is_some();

@@ -37,6 +37,8 @@ reasons! {
         UnexpectedText => "unexpected_text",
         /// No memory for its text.
         NoMemory => "no_memory",
+        /// What had arrived out of order, let go because memory was all but gone.
+        Pruned => "pruned",
         /// Answers not sent because one had just been (challenge ACKs, resets).
         Suppressed => "suppressed",
         /// Resets sent.

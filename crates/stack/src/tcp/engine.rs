@@ -152,6 +152,7 @@ impl Tcp {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
         //# In general, the processing of received segments MUST be implemented to aggregate ACK
         //# segments whenever possible (MUST-58).
+        self.look_at_memory(ip);
         self.call_memory_waiters(ip);
         let mut serving = core::mem::take(&mut self.serving);
         for index in self.stuck.drain(..) {
@@ -242,7 +243,7 @@ impl Tcp {
         })
     }
 
-    fn on_link(&mut self, link: LinkId) -> Vec<u32> {
+    pub(super) fn on_link(&mut self, link: LinkId) -> Vec<u32> {
         let all = self.table.indices();
         all.filter(|&index| {
             let entry = self.table.at_mut(index);

@@ -387,6 +387,11 @@ fn take_text<D: Driver>(
         drop_frame(cx, link, frame);
         return Step::Ack(TcpEvent::UnexpectedText);
     }
+    if seg.len > 0 && open.recv.refuses_text() {
+        drop_frame(cx, link, frame);
+        no_memory(open, cx);
+        return Step::Go;
+    }
     if seg.fin() {
         open.recv.fin = Some(seg.seq + seg.len);
         open.recv.ack_now();

@@ -36,6 +36,7 @@
 //! | `notice.rs` | what the receiving half tells the sending half |
 //! | `send.rs`, `send_queue.rs` | the sending half |
 //! | `output.rs`, `header.rs` | the one door out |
+//! | `pressure.rs` | what happens when memory runs short |
 //! | `timers.rs` | whose time has come: what it does |
 //! | `reset.rs`, `icmp.rs` | resets for strangers; ICMP errors |
 //! | `segment.rs` | a segment that arrived, parsed |
@@ -64,6 +65,7 @@ pub mod isn;
 mod listen;
 mod notice;
 mod output;
+mod pressure;
 mod recv;
 mod recv_queue;
 mod request;

@@ -20,7 +20,6 @@ use super::sack_blocks::SackGenerator;
 use super::segment::Segment;
 use super::seq::SeqNum;
 use super::window::{WindowScale, WindowSize, window_to_advertise, window_update_due};
-
 /// Bookkeeping charged per out-of-order piece, so that one-byte segments cannot hold more memory
 /// than the buffer allows.
 const PIECE_OVERHEAD: u32 = 64;
@@ -108,6 +107,10 @@ pub(super) struct Recv {
     pub(super) buffer: u32,
     /// The application set the buffer.
     pub(super) fixed: bool,
+    /// Bytes it may hold of the link's memory, when that is short; `u32::MAX` when it is not.
+    pub(super) share: u32,
+    /// The peer was told that there is no window, although more was promised before.
+    pub(super) shut: bool,
     /// Payload bytes received in order.
     pub(super) total: u64,
     /// When the last data arrived.
@@ -146,6 +149,8 @@ impl Recv {
             rtt: ReceiverRtt::new(),
             buffer,
             fixed: false,
+            share: u32::MAX,
+            shut: false,
             total: 0,
             last_data: Instant::ZERO,
         }
@@ -305,6 +310,12 @@ impl Recv {
     /// The window to advertise in a segment that leaves now; moves the right edge.
     #[inline]
     pub(super) fn advertise(&mut self) -> u16 {
+        self.shut = self.refuses_text();
+        if self.shut {
+            // A peer whose text is refused must not count that as loss, time-out after time-out,
+            // and give up: it probes a closed window for as long as it takes.
+            return 0;
+        }
         let window = self.would_advertise();
         //= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
         //# When window scaling is in effect, the receiver SHOULD track the
@@ -317,10 +328,35 @@ impl Recv {
     }
 
     fn would_advertise(&self) -> WindowSize {
-        let held = self.queue.len().saturating_add(self.assembler.cost());
-        let free = self.buffer.saturating_sub(held);
+        // (a reader that keeps up goes on, two segments at a time)
+        let share = self.share.max(self.mss.saturating_mul(2));
+        let buffer = self.buffer.min(share);
+        let free = buffer.saturating_sub(self.held());
         let offered = WindowSize(self.wnd());
-        window_to_advertise(offered, free, self.buffer, self.mss, self.scale)
+        window_to_advertise(offered, free, buffer, self.mss, self.scale)
+    }
+
+    /// Bytes that wait here, with what they cost.
+    #[inline]
+    fn held(&self) -> u32 {
+        self.queue.len().saturating_add(self.assembler.cost())
+    }
+
+    /// Memory is short and this connection holds more than its share: nothing more is taken in,
+    /// although it was promised. The peer sends it again.
+    #[inline]
+    pub(super) fn refuses_text(&self) -> bool {
+        self.held() > self.share
+    }
+
+    /// Forgets what arrived out of order.
+    pub(super) fn let_go_of_islands<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
+        self.assembler
+            .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
+        // a FIN behind a hole went with it
+        if !self.finished {
+            self.fin = None;
+        }
     }
 
     /// The application read `bytes`: grows the buffer if it keeps up; whether the peer should hear
@@ -332,6 +368,9 @@ impl Recv {
         {
             self.buffer = size;
             self.assembler.set_cost_limit(size);
+        }
+        if self.shut {
+            return !self.refuses_text();
         }
         let offered = WindowSize(self.wnd());
         !self.finished && window_update_due(offered, self.would_advertise(), self.mss)

@@ -292,3 +292,53 @@ fn nothing_stays_of_many() {
     p.assert_memory_is_back();
     assert_eq!(p.state(), TcpState::Closed);
 }
+
+/// Readers that have stopped hold a little of a link's memory, however much was promised them: a
+/// reader that goes on gets all its bytes, and so do they once they read again.
+#[test]
+fn readers_that_stop_do_not_starve_the_others() {
+    const STOPPED: usize = 6;
+    const LEN: usize = 300_000;
+    let wire = WireConfig {
+        delay: Duration::from_millis(1),
+        blocks: (2048, 256),
+        ..WireConfig::default()
+    };
+    let mut pair = crate::testing::Pair::wire(1, &wire);
+    let at = SocketAddrV4::new(crate::testing::B, 80);
+    let listener = pair.b.tcp_listen(at, 16).expect("free");
+    let mut ends = Vec::new();
+    for _ in 0..=STOPPED {
+        let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
+        let mut server = None;
+        pair.run_until(|p| {
+            server = p.b.tcp_accept(listener);
+            server.is_some()
+        });
+        ends.push((client, server.expect("accepted"), 0, 0));
+    }
+    let mut buffer = [0; 4096];
+    let mut carry = |pair: &mut crate::testing::Pair<_>,
+                     ends: &mut [(crate::tcp::TcpId, crate::tcp::TcpId, usize, usize)],
+                     reading: bool| {
+        pair.run_until(|p| {
+            let mut all = true;
+            for (index, (client, server, sent, read)) in ends.iter_mut().enumerate() {
+                let text = &[index as u8; LEN][*sent..];
+                *sent += p.a.tcp_send(p.now, *client, text).unwrap_or(0);
+                let reads = reading || index == STOPPED;
+                while reads && let Ok(n @ 1..) = p.b.tcp_recv(p.now, *server, &mut buffer) {
+                    assert!(buffer[..n].iter().all(|b| *b == index as u8));
+                    *read += n;
+                }
+                all &= *read == LEN || !reads;
+            }
+            all
+        });
+    };
+    carry(&mut pair, &mut ends, false);
+    carry(&mut pair, &mut ends, true);
+    let pool = &pair.b.link(pair.link_b).expect("a link").pool;
+    pool.invariants();
+    assert!(pool.available() > pool.blocks() / 2);
+}
