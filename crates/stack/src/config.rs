@@ -60,8 +60,11 @@ impl Default for IpConfig {
 /// Settings of TCP. Sizes in bytes.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
-    /// Send buffer of a new connection: how much may be written and not yet acknowledged.
+    /// Send buffer of a new connection: how much may be written and not yet acknowledged. Grows with
+    /// the path, to two congestion windows, up to `send_buffer_max`.
     pub send_buffer: u32,
+    /// Limit of that growth.
+    pub send_buffer_max: u32,
     /// Receive buffer of a new connection; grows with the flow up to `receive_buffer_max`.
     pub receive_buffer: u32,
     /// Limit of the growth. Also decides the window scale, for a connection's whole life.
@@ -115,6 +118,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         TcpConfig {
             send_buffer: 4 << 20,
+            send_buffer_max: 32 << 20,
             receive_buffer: 256 << 10,
             receive_buffer_max: 16 << 20,
             delayed_ack: Duration::from_millis(40),

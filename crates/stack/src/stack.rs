@@ -108,12 +108,16 @@ impl<D: Driver> Stack<D> {
         any
     }
 
-    /// Frames to take from a link now. Few of a link with little memory: whether that runs short is
-    /// looked at once in a poll.
+    /// Frames to take from a link now: no more than its memory has room for before somebody looks
+    /// again whether that runs short, once in a poll.
     fn budget(&mut self, index: usize) -> usize {
-        let link = self.ip.links.at_mut(index);
-        let blocks = link.map_or(0, |(_, l)| l.endpoint.pool.blocks());
-        self.config.receive_budget.min(blocks / 4).max(1)
+        let most = self.config.receive_budget;
+        let Some((_, link)) = self.ip.links.at_mut(index) else {
+            return most;
+        };
+        let (blocks, free) = (link.endpoint.pool.blocks(), link.endpoint.pool.available());
+        let room = free.saturating_sub(blocks / 8).max(blocks / 16);
+        most.min(room.max(16)).max(1)
     }
 
     /// One frame: IP first, then whom it is for.

@@ -123,6 +123,7 @@ fn our_buffers_are_tiny() {
     let lan = Lan::with(Join::Veth, 1500, |builder| {
         builder.tcp(gannet::TcpConfig {
             send_buffer: 4096,
+            send_buffer_max: 4096,
             receive_buffer: 4096,
             receive_buffer_max: 4096,
             ..gannet::TcpConfig::default()

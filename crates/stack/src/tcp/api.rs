@@ -532,6 +532,7 @@ impl Tcp {
         if let State::Open(open) = &mut conn.state {
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
+            open.send.buffer_max = settings.send_buffer_max;
             if let Some(bytes) = settings.receive_buffer {
                 open.recv.set_buffer(bytes);
             }

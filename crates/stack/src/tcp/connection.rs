@@ -216,7 +216,7 @@ impl Connection {
                 let open_for_writing = open.send.fin == super::send::Fin::Open;
                 !open_for_writing
                     || open.phase == Phase::Closed
-                    || open.send.room() > self.settings.send_buffer / 3
+                    || open.send.room() > open.send.buffer_now() / 3
             }
             State::SynSent(_) | State::SynReceived(_) => false,
             State::TimeWait(_) | State::Closed => true,

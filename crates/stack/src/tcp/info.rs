@@ -77,6 +77,7 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.rtt_min = send.rtt.min_rtt();
     info.rto = send.rtt.rto();
     info.send_mss = send.mss;
+    info.send_buffer = send.buffer_now();
     info.congestion_window = send.congestion.cwnd();
     info.slow_start_threshold = send.congestion.ssthresh();
     info.send_window = send.wnd;

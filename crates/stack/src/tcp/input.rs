@@ -387,7 +387,11 @@ fn take_text<D: Driver>(
         drop_frame(cx, link, frame);
         return Step::Ack(TcpEvent::UnexpectedText);
     }
-    if seg.len > 0 && open.recv.refuses_text() {
+    let refused = match seg.seq == open.recv.nxt {
+        true => open.recv.refuses_text(),
+        false => open.recv.refuses_island(),
+    };
+    if seg.len > 0 && refused {
         drop_frame(cx, link, frame);
         no_memory(open, cx);
         return Step::Go;

@@ -342,11 +342,17 @@ impl Recv {
         self.queue.len().saturating_add(self.assembler.cost())
     }
 
-    /// Memory is short and this connection holds more than its share: nothing more is taken in,
-    /// although it was promised. The peer sends it again.
+    /// Memory is short and more than this connection's share waits to be read: nothing more is taken
+    /// in, although it was promised. The peer sends it again.
     #[inline]
     pub(super) fn refuses_text(&self) -> bool {
-        self.held() > self.share
+        self.queue.len() > self.share
+    }
+
+    /// The same for text that would wait behind a hole: it must not stand in the way of what fills
+    /// the hole.
+    pub(super) fn refuses_island(&self) -> bool {
+        self.share == 0 || self.held() > self.share
     }
 
     /// Forgets what arrived out of order.

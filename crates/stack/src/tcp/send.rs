@@ -148,8 +148,10 @@ pub(super) struct Send {
     pub(super) last_progress: Instant,
     /// What an ICMP error said since.
     pub(super) soft_error: Option<TcpError>,
-    /// Send buffer in bytes.
+    /// Send buffer in bytes, and how far it may grow with the path.
     pub(super) buffer: u32,
+    /// See `buffer`.
+    pub(super) buffer_max: u32,
     pub(super) retransmissions: u64,
     pub(super) timeouts: u64,
     pub(super) recoveries: u64,
@@ -198,6 +200,7 @@ impl Send {
             last_progress: Instant::ZERO,
             soft_error: None,
             buffer: 0,
+            buffer_max: 0,
             retransmissions: 0,
             timeouts: 0,
             recoveries: 0,
@@ -236,10 +239,18 @@ impl Send {
         self.queue.end() - from
     }
 
+    /// The send buffer as it is now. One congestion window is on its way and must be kept until it
+    /// is acknowledged; another waits behind it, so that acknowledgements find something to send.
+    #[inline]
+    pub(super) fn buffer_now(&self) -> u32 {
+        let grown = self.congestion.cwnd().saturating_mul(2);
+        self.buffer.max(grown.min(self.buffer_max))
+    }
+
     /// Room in the send buffer.
     #[inline]
     pub(super) fn room(&self) -> u32 {
-        self.buffer.saturating_sub(self.queue.len())
+        self.buffer_now().saturating_sub(self.queue.len())
     }
 
     /// Whether nothing but new data in order is to be sent: the straight-line path may be taken.
@@ -656,7 +667,7 @@ impl Send {
         (self.queue.end() - self.nxt).saturating_add(more) < self.mss
             && self.nagle.holds(self.una, self.nxt, self.small_end)
             && matches!(self.timer, SendTimer::Retransmit(_))
-            && self.room() > self.buffer / 2
+            && self.room() > self.buffer_now() / 2
     }
 
     /// Data is about to be sent by the application: restarts after an idle time.

@@ -15,6 +15,8 @@ pub(super) struct Settings {
     pub(super) user_timeout: Option<Duration>,
     pub(super) linger: Option<Duration>,
     pub(super) send_buffer: u32,
+    /// How far it grows by itself; 0 once the application has set it.
+    pub(super) send_buffer_max: u32,
     pub(super) receive_buffer: Option<u32>,
     pub(super) ttl: u8,
     pub(super) tos: u8,
@@ -33,6 +35,7 @@ impl Settings {
             user_timeout: None,
             linger: None,
             send_buffer: config.send_buffer,
+            send_buffer_max: config.send_buffer_max,
             receive_buffer: None,
             ttl: Path::TTL,
             tos: 0,
@@ -57,7 +60,10 @@ impl Settings {
             //# (d) An application MUST (MUST-21) be able to set the value for R2 for a particular
             //# connection.
             TcpOption::UserTimeout(most) => self.user_timeout = most,
-            TcpOption::SendBuffer(bytes) => self.send_buffer = bytes.clamp(4096, 1 << 30),
+            TcpOption::SendBuffer(bytes) => {
+                self.send_buffer = bytes.clamp(4096, 1 << 30);
+                self.send_buffer_max = 0;
+            }
             TcpOption::ReceiveBuffer(bytes) => {
                 self.receive_buffer = Some(bytes.clamp(2048, 1 << 30));
             }

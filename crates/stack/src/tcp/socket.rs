@@ -92,7 +92,7 @@ pub enum TcpOption {
     /// Give up when data stays unacknowledged for this long (RFC 9293 section 3.8.3's R2);
     /// `None`: by number of retransmissions.
     UserTimeout(Option<Duration>),
-    /// Send buffer in bytes.
+    /// Send buffer in bytes; switches its growth off.
     SendBuffer(u32),
     /// Receive buffer in bytes; switches its growth off.
     ReceiveBuffer(u32),

@@ -305,7 +305,7 @@ fn readers_that_stop_do_not_starve_the_others() {
         ..WireConfig::default()
     };
     let mut pair = crate::testing::Pair::wire(1, &wire);
-    let at = SocketAddrV4::new(crate::testing::B, 80);
+    let at = SocketAddr::from((crate::testing::B, 80));
     let listener = pair.b.tcp_listen(at, 16).expect("free");
     let mut ends = Vec::new();
     for _ in 0..=STOPPED {
@@ -341,4 +341,37 @@ fn readers_that_stop_do_not_starve_the_others() {
     let pool = &pair.b.link(pair.link_b).expect("a link").pool;
     pool.invariants();
     assert!(pool.available() > pool.blocks() / 2);
+}
+
+/// A send buffer that is smaller than the path grows with the congestion window, one that the
+/// application has set does not.
+#[test]
+fn the_send_buffer_grows_with_the_path() {
+    let wire = WireConfig {
+        delay: Duration::from_millis(50),
+        blocks: (16 * 1024, 2048),
+        ..WireConfig::default()
+    };
+    let time = |fixed: bool| {
+        let start = Instant::from_millis(1000);
+        let mut t = Transfer::with(1, &wire, (8_000_000, 0), start, |config| {
+            config.tcp.send_buffer = 64 << 10;
+        });
+        if fixed {
+            let client = t.client;
+            t.pair
+                .a
+                .tcp_set_option(client, TcpOption::SendBuffer(64 << 10));
+        }
+        t.run();
+        let info = t.pair.a.tcp_info(t.client).expect("open");
+        let taken = t.pair.now - start;
+        t.finish();
+        (taken, info.send_buffer)
+    };
+    let (slow, same) = time(true);
+    let (fast, grown) = time(false);
+    assert_eq!(same, 64 << 10);
+    assert!(grown > 1 << 20, "{grown}");
+    assert!(fast * 3 < slow, "{fast:?} {slow:?}");
 }
