@@ -163,6 +163,8 @@ pub struct WireJob {
     pub models: [String; 2],
     /// Decides every random choice.
     pub seed: u64,
+    /// Where to write down what passes.
+    pub trace: Option<PathBuf>,
 }
 
 /// What a host of Gannet's is attached to.

@@ -22,7 +22,7 @@ use crate::peer::{DatagramPeer, StreamPeer};
 use crate::role::{
     Event, Job, Limit, LimitJob, PeerKind, Report, Role, Side, Traffic, WireJob, Workload,
 };
-use crate::wire::{Joint, Models};
+use crate::wire::{Joint, Models, Trace};
 use crate::workload::{tcp_flow, tcp_idle, tcp_round_trip, tcp_stream, udp_round_trip, udp_stream};
 
 /// Exit status of a worker that outlived its deadline.
@@ -338,6 +338,7 @@ fn carry(job: &WireJob, go: &Receiver<()>) -> Result<(), Problem> {
         interfaces: [left, right],
         models: [there, back],
         seed,
+        trace,
     } = job;
     let place = |text: &String| text.parse().map_err(|error| broken("open a wire", error));
     let model = |text: &String| text.parse().map_err(|error| broken("make a wire", error));
@@ -347,7 +348,8 @@ fn carry(job: &WireJob, go: &Receiver<()>) -> Result<(), Problem> {
     };
     let (left, right) = (place(left)?, place(right)?);
     ready(go)?;
-    let mut joint = Joint::new(&left, &right, models)?;
+    let trace = trace.as_deref().map(Trace::create).transpose()?;
+    let mut joint = Joint::new(&left, &right, models)?.with_trace(trace);
     say(&Event::Ready)?;
     joint.run(|| !matches!(go.try_recv(), Err(TryRecvError::Empty)))?;
     say(&Event::Wire(Box::new(joint.report())))

@@ -7,6 +7,8 @@
 //! As in [`super::namespaces`], each namespace lives as long as a worker that holds it. Kernel and
 //! Gannet share the interface at each end, so that both can be sent through one bottleneck.
 
+use std::path::PathBuf;
+
 use super::namespaces::{INTERFACES, gannet_address, kernel_address};
 use super::workers::{Launcher, Spot, Worker};
 use crate::error::Problem;
@@ -107,7 +109,13 @@ impl Impaired {
     ///
     /// # Errors
     /// What its worker says.
-    pub fn wire(&self, models: [String; 2], seed: u64, seconds: f64) -> Result<Wire, Problem> {
+    pub fn wire(
+        &self,
+        models: [String; 2],
+        seed: u64,
+        seconds: f64,
+        trace: Option<PathBuf>,
+    ) -> Result<Wire, Problem> {
         let spot = Spot {
             namespace: Some(self.middle.id()),
             ..Spot::default()
@@ -116,6 +124,7 @@ impl Impaired {
             interfaces: MIDDLE.map(str::to_owned),
             models,
             seed,
+            trace,
         });
         let mut worker = self.launcher.start(spot, seconds + 3.0 * SLACK, job)?;
         worker.ready()?;

@@ -7,6 +7,8 @@
 //! each way: 1 GiB, every byte checked                                    (one wire)
 //! ```
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::compare::Progress;
@@ -32,6 +34,8 @@ pub struct Options {
     pub seconds: f64,
     /// Congestion control and buffers of both stacks.
     pub tcp: Tcp,
+    /// The folder for what passed the wires, a file for each run.
+    pub traces: Option<PathBuf>,
 }
 
 /// A path.
@@ -265,13 +269,23 @@ impl Runs<'_> {
             verify: false,
             bytes: None,
         };
-        let wire = self
-            .ground
-            .wire([point.model(), point.model()], seed, *seconds)?;
+        let wire = self.ground.wire(
+            [point.model(), point.model()],
+            seed,
+            *seconds,
+            self.trace(what),
+        )?;
         let flows = self.ground.flows(peers, tcp, load, true)?;
         all.wires.push(wire.end()?);
         self.progress.done();
         Ok(flows.iter().map(|flow| flow.goodput).collect())
+    }
+
+    /// The file for a run of this name.
+    fn trace(&self, what: &str) -> Option<PathBuf> {
+        let name = what.replace([' ', ',', '%', '='], "-");
+        let folder = self.options.traces.as_ref()?;
+        Some(folder.join(format!("{name}.pcapng")))
     }
 
     fn transfers(&mut self, bytes: u64) -> Result<Vec<TransferResult>, Problem> {
@@ -290,7 +304,8 @@ impl Runs<'_> {
         let each = ways.map(|(client, server, way)| {
             self.progress.begin(&format!("{way}, {bytes} bytes"));
             let models = [TRANSFER_MODEL.to_owned(), TRANSFER_MODEL.to_owned()];
-            let wire = self.ground.wire(models, 1, TRANSFER_SECONDS)?;
+            let trace = self.trace(way);
+            let wire = self.ground.wire(models, 1, TRANSFER_SECONDS, trace)?;
             let peers = [Peers { client, server }];
             let flows = self.ground.flows(&peers, &self.options.tcp, load, false)?;
             let wire = wire.end()?;

@@ -17,6 +17,7 @@ use hdrhistogram::Histogram;
 
 use super::end::{End, EndDrops, Place};
 use super::report::{Late, SCHEMA, WayReport, WireReport};
+use super::trace::Trace;
 use crate::error::Problem;
 use crate::limits::sys;
 use crate::workload::cpu_seconds;
@@ -78,6 +79,7 @@ pub struct Joint {
     cpu: f64,
     late: Histogram<u64>,
     packets: Vec<Vec<u8>>,
+    trace: Option<Trace>,
 }
 
 impl Joint {
@@ -111,7 +113,15 @@ impl Joint {
             cpu: cpu_seconds(),
             late,
             packets: Vec::new(),
+            trace: None,
         })
+    }
+
+    /// Writes down what passes, in a file whose time began when this wire's did.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Option<Trace>) -> Self {
+        self.trace = trace;
+        self
     }
 
     /// Carries packets until `stop` says so, which is asked at least twenty times a second.
@@ -168,6 +178,9 @@ impl Joint {
             };
             any |= end.receive(&mut way.drops, &mut self.packets);
             for packet in self.packets.drain(..) {
+                if let Some(trace) = &mut self.trace {
+                    trace.packet(index, "in", now - Instant::ZERO, &packet);
+                }
                 way.path.push(now, packet);
             }
         }
@@ -180,7 +193,7 @@ impl Joint {
         let now = self.now();
         let [left, right] = &mut self.ends;
         let [there, back] = &mut self.ways;
-        for (way, end) in [(there, right), (back, left)] {
+        for (way, end, index) in [(there, right, 1), (back, left, 0)] {
             let mut some = false;
             while let Some(due) = way.path.next_at().filter(|due| *due <= now) {
                 let Some(packet) = way.path.pop(now) else {
@@ -188,6 +201,9 @@ impl Joint {
                 };
                 let late = (now - due).as_micros() as u64;
                 self.late.saturating_record(late);
+                if let Some(trace) = &mut self.trace {
+                    trace.packet(index, "out", now - Instant::ZERO, &packet);
+                }
                 end.send(&packet, &mut way.drops);
                 some = true;
             }

@@ -6,12 +6,15 @@
 //!
 //! * [`end`]: one interface: a packet socket or a TAP device, in any network namespace
 //! * [`joint`]: both ends and both paths: the loop
+//! * [`trace`]: what passed, as a file
 //! * [`report`]: what happened, for people and for programs
 
 pub mod end;
 pub mod joint;
 pub mod report;
+pub mod trace;
 
 pub use end::{End, Place};
 pub use joint::{Joint, Models};
 pub use report::WireReport;
+pub use trace::Trace;

@@ -1,5 +1,6 @@
 //! `gannet bench wire`: Gannet and the kernel over the same bad paths.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -46,6 +47,9 @@ pub(crate) struct Arguments {
     /// Seconds of one run
     #[arg(long, value_parser = choices::seconds)]
     seconds: Option<f64>,
+    /// Write down what passes the wires, a file for each run, in this folder
+    #[arg(long)]
+    traces: Option<PathBuf>,
     /// Print JSON (schema gannet/bench-wire/1)
     #[arg(long)]
     json: bool,
@@ -101,6 +105,7 @@ impl Arguments {
                 congestion: self.congestion.clone(),
                 buffer: self.buffer as u32,
             },
+            traces: self.traces.clone(),
         }
     }
 }

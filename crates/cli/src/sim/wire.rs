@@ -1,12 +1,13 @@
 //! `gannet sim wire`: an impaired wire between two interfaces, in real time.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use gannet_bench::Problem;
 use gannet_bench::run::interrupt::Interrupt;
-use gannet_bench::wire::{Joint, Models, Place};
+use gannet_bench::wire::{Joint, Models, Place, Trace};
 use gannet_sim::path::Model;
 
 use crate::choices;
@@ -39,6 +40,9 @@ pub(crate) struct Arguments {
     /// End after so many seconds instead of at Ctrl-C
     #[arg(long, value_parser = choices::seconds)]
     seconds: Option<f64>,
+    /// Write down what passes, where it came in and where it went out (pcapng)
+    #[arg(long)]
+    pcap: Option<PathBuf>,
     /// Print JSON (schema gannet/wire/1)
     #[arg(long)]
     json: bool,
@@ -70,7 +74,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
         spin: Duration::from_micros(arguments.spin),
     };
     let interrupt = Interrupt::install()?;
-    let mut joint = Joint::new(&arguments.left, &arguments.right, models)?;
+    let trace = arguments.pcap.as_deref().map(Trace::create).transpose()?;
+    let joint = Joint::new(&arguments.left, &arguments.right, models)?;
+    let mut joint = joint.with_trace(trace);
     let end = arguments
         .seconds
         .map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
