@@ -1,0 +1,34 @@
+//! What the processes of simulated hosts do: state machines over the calls of the stack. Each
+//! judges at once what the stack hands it.
+//!
+//! * [`plan`]: [`Talk`], [`Side`], [`Datagrams`]: what is to be done.
+//! * [`ledger`]: [`Ledger`]: what was sent and received, and what should not have happened.
+//! * [`talker`]: one end of a TCP connection.
+//! * [`door`]: a listener.
+//! * [`datagram`]: both ends of a UDP exchange.
+
+pub mod datagram;
+pub mod door;
+pub mod ledger;
+pub mod plan;
+pub mod talker;
+
+pub use ledger::{End, Ledger};
+pub use plan::{Datagrams, Ending, Side, Talk, Turn};
+
+use gannet_base::Instant;
+use gannet_stack::Stack;
+
+use crate::driver::SimDriver;
+
+/// What a process can reach: its host's stack, the time, and the ledger that everybody writes in.
+pub struct Cx<'a> {
+    /// The stack of its host.
+    pub stack: &'a mut Stack<SimDriver>,
+    /// The world's time.
+    pub now: Instant,
+    /// The host's time.
+    pub host_now: Instant,
+    /// What is written down.
+    pub ledger: &'a mut Ledger,
+}
