@@ -94,9 +94,14 @@ impl Interface {
 }
 
 impl SimDriver {
+    /// Whether an arriving frame would find room.
+    pub fn has_room(&self) -> bool {
+        self.inbox.len() < self.interface.ring
+    }
+
     /// A frame arrives; whether there was room for it.
     pub fn arrives(&mut self, frame: Vec<u8>) -> bool {
-        if self.inbox.len() >= self.interface.ring {
+        if !self.has_room() {
             self.lost.0 += 1;
             return false;
         }

@@ -6,9 +6,29 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `path/` | one direction of a link: rate, delay, queue, faults |
+//! | `driver.rs` | a host's network interface |
+//! | `node/` | hosts, switch, router |
+//! | `app/` | what the processes of hosts do, and what they are handed |
+//! | `scenario/` | what a run is, and how it follows from a seed |
+//! | `world/` | the loop over events |
+//! | `judge/` | passive observers that know the rules of TCP |
+//! | `schedule.rs`, `clock.rs` | what happens next; what a host believes the time to be |
+//! | `packet.rs`, `address.rs`, `pattern.rs` | frames parsed, addresses, the bytes that are sent |
 //! | `digest.rs` | one number that says whether two runs were the same |
 
 #![forbid(unsafe_code)]
 
+pub mod address;
+pub mod app;
+pub mod clock;
 pub mod digest;
+pub mod driver;
+pub mod judge;
+pub mod node;
+pub mod packet;
 pub mod path;
+pub mod pattern;
+pub mod scenario;
+pub mod schedule;
+pub mod world;

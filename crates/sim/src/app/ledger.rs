@@ -1,6 +1,7 @@
 //! What applications sent and received, written down by both ends; and what should not have
 //! happened.
 
+use core::time::Duration;
 use std::net::SocketAddr;
 
 use gannet_stack::tcp::TcpError;
@@ -55,6 +56,8 @@ pub struct Ledger {
     pub outages: bool,
     /// Bits are flipped that no checksum can show: contents are not judged.
     pub unseen: bool,
+    /// The shortest time from one host to another and back.
+    pub round_trip: Duration,
     /// Datagrams sent and received.
     pub datagrams: (u64, u64),
 }

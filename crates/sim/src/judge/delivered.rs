@@ -1,0 +1,119 @@
+//! What an end of a connection learns from what it is handed.
+
+use core::time::Duration;
+
+use gannet_base::Instant;
+use gannet_wire::tcp::Flags;
+
+use super::numbers::unwrap;
+use super::side::{Hello, Side};
+use crate::packet::Segment;
+
+/// SYNs that are remembered.
+const CANDIDATES_MAX: usize = 8;
+/// RFC 9293 (MUST-40): an acknowledgement is delayed by less than half a second.
+const ACK_WITHIN: Duration = Duration::from_millis(500);
+
+impl Hello {
+    /// What a SYN says.
+    pub fn of(segment: &Segment<'_>) -> Hello {
+        let ack = segment.has(Flags::ACK);
+        Hello {
+            seq: segment.header.seq,
+            mss: segment.options.mss,
+            scale: segment.options.window_scale,
+            sack: segment.options.sack_permitted,
+            timestamps: segment.options.timestamps.is_some(),
+            ecn: segment.has(Flags::ECE),
+            ack,
+            window: segment.header.window,
+            data: segment.data.len() as u32,
+        }
+    }
+}
+
+impl Side {
+    /// A segment is handed to this end.
+    pub fn delivered(&mut self, now: Instant, segment: &Segment<'_>) {
+        if segment.has(Flags::RST) {
+            return;
+        }
+        self.reset_balance.0 += 1;
+        if segment.has(Flags::SYN) {
+            self.hello(Hello::of(segment), segment.header.ack);
+        }
+        let (Some(ours), Some(theirs)) = (self.ours, self.theirs) else {
+            return;
+        };
+        self.told_at = now;
+        if let Some((value, _)) = segment.options.timestamps {
+            self.stamps.insert(value);
+        }
+        if segment.has(Flags::ACK) {
+            self.acknowledgement(now, segment, ours.seq);
+        }
+        let near = self.handed_in_order();
+        let Some(from) = unwrap(segment.header.seq, theirs.seq, near) else {
+            return;
+        };
+        let to = from + u64::from(segment.len());
+        if segment.is_empty() || to > near + (1 << 30) {
+            return;
+        }
+        let before = self.handed_in_order();
+        self.handed.add(from, to);
+        if segment.has(Flags::FIN) {
+            self.fin_handed = Some(to);
+        }
+        // (what the window may have had no room for need not be acknowledged)
+        if self.handed_in_order() > before && to <= self.offered {
+            self.ack_due.get_or_insert(now + ACK_WITHIN);
+        }
+    }
+
+    fn hello(&mut self, hello: Hello, ack: u32) {
+        let answers = hello.ack && self.ours.is_some_and(|ours| ack == ours.seq.wrapping_add(1));
+        if answers && self.theirs.is_none() {
+            self.settle(hello);
+        }
+        if !self.candidates.contains(&hello) {
+            if self.candidates.len() >= CANDIDATES_MAX {
+                self.candidates.remove(0);
+            }
+            self.candidates.push(hello);
+        }
+    }
+
+    fn acknowledgement(&mut self, now: Instant, segment: &Segment<'_>, iss: u32) {
+        let Some(ack) = unwrap(segment.header.ack, iss, self.snd_una) else {
+            return;
+        };
+        if ack > self.snd_max {
+            return;
+        }
+        let shift = match segment.has(Flags::SYN) {
+            true => 0,
+            false => self.their_scale(),
+        };
+        let edge = ack + (u64::from(segment.header.window) << shift);
+        self.allowed = self.allowed.max(edge);
+        if ack > self.snd_una {
+            self.snd_una = ack;
+            self.moved_at = now;
+            self.forget_flights();
+        }
+    }
+
+    fn forget_flights(&mut self) {
+        let una = self.snd_una;
+        while let Some((&start, &flight)) = self.flights.first_key_value() {
+            if start >= una {
+                break;
+            }
+            self.flights.pop_first();
+            if flight.end > una {
+                self.flights.insert(una, flight);
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A scenario for people, and what follows from one.
+
+use core::fmt::{self, Display, Formatter};
+use core::time::Duration;
+
+use super::{MishapKind, Scenario, Topology};
+use crate::address;
+use crate::path::{Change, Model};
+
+impl Scenario {
+    /// The address of a host.
+    pub fn address(&self, host: usize) -> address::Host {
+        match self.topology {
+            Topology::Direct | Topology::Switch => address::shared(host),
+            Topology::Router { .. } | Topology::TwoRouters { .. } => address::routed(host),
+        }
+    }
+
+    /// Whether a link or a host is out of reach for a while.
+    pub fn has_outages(&self) -> bool {
+        let long = |model: &Model| {
+            let mut steps = model.schedule.iter();
+            model.flap.is_some() || steps.any(|step| step.change == Change::Down)
+        };
+        let links = self.stormy().any(long);
+        links || !self.mishaps.is_empty() || self.stormy().any(|model| model.faults.loss > 100_000)
+    }
+
+    /// Whether bits are flipped that no checksum shows.
+    pub fn corrupts_unseen(&self) -> bool {
+        self.stormy().any(|model| model.faults.corrupt_unseen > 0)
+    }
+
+    /// The shortest time from one host to another and back.
+    pub fn round_trip(&self) -> Duration {
+        let shortest = |model: &Model| {
+            let delays = model.schedule.iter().filter_map(|step| match step.change {
+                Change::Delay(delay) => Some(delay),
+                _ => None,
+            });
+            delays.chain([model.delay]).min().unwrap_or_default()
+        };
+        let wires = self.wires.iter();
+        let mut trips: Vec<Duration> = wires.map(|w| w.stormy.iter().map(shortest).sum()).collect();
+        trips.sort_unstable();
+        let wires = if self.topology == Topology::Direct { 1 } else { 2 };
+        trips.iter().take(wires).sum()
+    }
+
+    fn stormy(&self) -> impl Iterator<Item = &Model> {
+        self.wires.iter().flat_map(|wire| &wire.stormy)
+    }
+}
+
+impl MishapKind {
+    /// A name for counts.
+    pub fn name(&self) -> &'static str {
+        match self {
+            MishapKind::Pause(_) => "host paused",
+            MishapKind::ClockForward(_) => "clock jumped forward",
+            MishapKind::ClockBack(_) => "clock jumped back",
+            MishapKind::Block(_) => "interface blocked",
+            MishapKind::Crash(_) => "host crashed",
+            MishapKind::Kill => "processes killed",
+        }
+    }
+}
+
+impl Display for Scenario {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Scenario { seed, topology, .. } = self;
+        writeln!(f, "seed {seed}: {topology:?}, calm at {}", self.calm_at)?;
+        for (number, host) in self.hosts.iter().enumerate() {
+            let tcp = &host.config.tcp;
+            writeln!(
+                f,
+                "host {number} {}: {:?}, clock {}, coalesce {:?}, buffers {}/{}..{}, budget {}",
+                self.address(number),
+                host.interface,
+                host.clock,
+                host.coalesce,
+                tcp.send_buffer,
+                tcp.receive_buffer,
+                tcp.receive_buffer_max,
+                host.config.receive_budget,
+            )?;
+        }
+        for (number, wire) in self.wires.iter().enumerate() {
+            let [there, back] = &wire.stormy;
+            writeln!(f, "wire {number} there: {there}")?;
+            writeln!(f, "wire {number} back:  {back}")?;
+        }
+        for talk in &self.talks {
+            writeln!(f, "{talk:?}")?;
+        }
+        for datagrams in &self.datagrams {
+            writeln!(f, "{datagrams:?}")?;
+        }
+        for mishap in &self.mishaps {
+            writeln!(f, "{mishap:?}")?;
+        }
+        Ok(())
+    }
+}
