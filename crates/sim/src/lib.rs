@@ -15,6 +15,8 @@
 //! | `judge/` | passive observers that know the rules of TCP |
 //! | `schedule.rs`, `clock.rs` | what happens next; what a host believes the time to be |
 //! | `packet.rs`, `address.rs`, `pattern.rs` | frames parsed, addresses, the bytes that are sent |
+//! | `trace.rs` | what passed, in lines and as a capture |
+//! | `sweep.rs` | many seeds on several threads |
 //! | `digest.rs` | one number that says whether two runs were the same |
 
 #![forbid(unsafe_code)]
@@ -31,4 +33,6 @@ pub mod path;
 pub mod pattern;
 pub mod scenario;
 pub mod schedule;
+pub mod sweep;
+pub mod trace;
 pub mod world;

@@ -1,11 +1,13 @@
 //! Listeners and callers: where connections begin.
 
+use std::net::SocketAddr;
+
 use gannet_base::Instant;
 use gannet_stack::tcp::{ConnectError, ListenerId};
 
+use super::Cx;
 use super::plan::Talk;
 use super::talker::Talker;
-use super::Cx;
 use crate::address;
 
 /// Connections that may wait to be accepted.
@@ -45,10 +47,11 @@ impl Door {
         while let (true, Some(id)) = (self.awake, cx.stack.tcp_accept(self.id)) {
             any = true;
             let Some((local, remote)) = cx.stack.tcp_addresses(id) else {
-                cx.ledger.fail("an accepted connection without addresses".to_owned());
+                cx.ledger
+                    .fail("an accepted connection without addresses".to_owned());
                 continue;
             };
-            let (local, remote) = (address::general(local), address::general(remote));
+
             let Some(conn) = cx.ledger.accept([remote, local]) else {
                 // a SYN that was delayed beyond its connection's life opens one that nobody wants
                 cx.stack.tcp_abort(cx.host_now, id);
@@ -84,13 +87,16 @@ impl Caller {
         let talk = self.talk;
         let ledger = &cx.ledger;
         let busy = talkers.iter().any(|talker| {
-            let same = ledger.conns.get(talker.conn).is_some_and(|c| c.talk == talk);
+            let same = ledger
+                .conns
+                .get(talker.conn)
+                .is_some_and(|c| c.talk == talk);
             talker.end == 0 && talker.over.is_none() && same
         });
         if self.left == 0 || cx.now < self.at || busy {
             return false;
         }
-        let remote = address::of(server, plan.port);
+        let remote = SocketAddr::new(server, plan.port);
         let id = match cx.stack.tcp_connect(cx.host_now, None, remote) {
             Ok(id) => id,
             Err(ConnectError::AddressInUse) => {
@@ -105,7 +111,6 @@ impl Caller {
         };
         self.left -= 1;
         if let Some((local, remote)) = cx.stack.tcp_addresses(id) {
-            let (local, remote) = (address::general(local), address::general(remote));
             let conn = cx.ledger.begin(talk, [local, remote]);
             let side = plan.up.clone();
             talkers.push(Talker::new(cx, (conn, 0), id, (local, remote), side));

@@ -45,7 +45,8 @@ impl Talker {
         addresses: (SocketAddr, SocketAddr),
         side: Side,
     ) -> Self {
-        cx.stack.tcp_set_option(id, TcpOption::NoDelay(side.no_delay));
+        cx.stack
+            .tcp_set_option(id, TcpOption::NoDelay(side.no_delay));
         Talker {
             conn,
             end,
@@ -110,7 +111,13 @@ impl Talker {
     /// What is left to do, for people.
     pub fn describe(&self) -> String {
         let Talker {
-            conn, end, sent, received, shut, at_end, ..
+            conn,
+            end,
+            sent,
+            received,
+            shut,
+            at_end,
+            ..
         } = self;
         let who = ["client", "server"][*end];
         let total = self.side.total;
@@ -164,9 +171,10 @@ impl Talker {
     }
 
     fn shut_down(&mut self, cx: &mut Cx<'_>) -> bool {
-        let opening = cx.stack.tcp_status(self.id).is_none_or(|status| {
-            matches!(status.state, TcpState::SynSent | TcpState::SynReceived)
-        });
+        let opening = cx
+            .stack
+            .tcp_status(self.id)
+            .is_none_or(|status| matches!(status.state, TcpState::SynSent | TcpState::SynReceived));
         if opening {
             return false;
         }
@@ -178,7 +186,13 @@ impl Talker {
         match cx.stack.tcp_shutdown(cx.host_now, self.id, Shutdown::Write) {
             Ok(()) => {}
             Err(SendError::Failed(error)) => self.failed(cx, error),
-            Err(error) => self.fail(cx, format!("shutting down gave {error:?}")),
+            Err(error) => {
+                let status = cx.stack.tcp_status(self.id);
+                match status.and_then(|status| status.error) {
+                    Some(error) => self.failed(cx, error),
+                    None => self.fail(cx, format!("shutting down gave {error:?}")),
+                }
+            }
         }
         true
     }
@@ -236,6 +250,9 @@ impl Talker {
             return Ok(0);
         };
         let len = block.view.len();
+        if len == 0 {
+            self.fail(cx, "an empty block".to_owned());
+        }
         if self.buffer.len() < len {
             self.buffer.resize(len, 0);
         }
@@ -275,7 +292,10 @@ impl Talker {
         let (sent, shut, disturbed) = (conn.sent[other], conn.shut[other], conn.disturbed);
         let early = received < sent || !shut;
         if early && !disturbed {
-            self.fail(cx, format!("the end after {received} of {sent} bytes, shut: {shut}"));
+            self.fail(
+                cx,
+                format!("the end after {received} of {sent} bytes, shut: {shut}"),
+            );
         }
         let mut one = [0];
         let again = cx.stack.tcp_recv(cx.host_now, self.id, &mut one);
@@ -326,7 +346,10 @@ impl Talker {
         let unreachable = error == TcpError::HostUnreachable || error == TcpError::TimedOut;
         let excused = disturbed || cx.ledger.unseen || (unreachable && cx.ledger.outages);
         if !excused {
-            self.fail(cx, format!("the connection failed without a reason: {error:?}"));
+            self.fail(
+                cx,
+                format!("the connection failed without a reason: {error:?}"),
+            );
         }
         self.disturb(cx);
         cx.stack.tcp_close(cx.host_now, self.id);

@@ -36,9 +36,14 @@ impl Side {
     /// A segment is handed to this end.
     pub fn delivered(&mut self, now: Instant, segment: &Segment<'_>) {
         if segment.has(Flags::RST) {
+            self.ack_due = None;
+            self.peer_reset = true;
             return;
         }
         self.reset_balance.0 += 1;
+        if let Some((value, _)) = segment.options.timestamps {
+            self.stamps.insert(value);
+        }
         if segment.has(Flags::SYN) {
             self.hello(Hello::of(segment), segment.header.ack);
         }
@@ -46,9 +51,6 @@ impl Side {
             return;
         };
         self.told_at = now;
-        if let Some((value, _)) = segment.options.timestamps {
-            self.stamps.insert(value);
-        }
         if segment.has(Flags::ACK) {
             self.acknowledgement(now, segment, ours.seq);
         }
@@ -66,13 +68,16 @@ impl Side {
             self.fin_handed = Some(to);
         }
         // (what the window may have had no room for need not be acknowledged)
-        if self.handed_in_order() > before && to <= self.offered {
+        if self.handed_in_order() > before && to <= self.offered && !self.peer_reset {
             self.ack_due.get_or_insert(now + ACK_WITHIN);
         }
     }
 
     fn hello(&mut self, hello: Hello, ack: u32) {
-        let answers = hello.ack && self.ours.is_some_and(|ours| ack == ours.seq.wrapping_add(1));
+        let answers = hello.ack
+            && self
+                .ours
+                .is_some_and(|ours| ack == ours.seq.wrapping_add(1));
         if answers && self.theirs.is_none() {
             self.settle(hello);
         }
@@ -90,6 +95,10 @@ impl Side {
         };
         if ack > self.snd_max {
             return;
+        }
+        for &(_, right) in segment.options.sack.as_slice() {
+            let right = unwrap(right, iss, self.snd_una).filter(|r| *r <= self.snd_max);
+            self.reported = self.reported.max(right.unwrap_or(0));
         }
         let shift = match segment.has(Flags::SYN) {
             true => 0,

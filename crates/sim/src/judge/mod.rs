@@ -84,12 +84,16 @@ pub struct Court<'a> {
 impl Judge {
     /// For a scenario.
     pub fn new(scenario: &Scenario) -> Self {
-        let hosts = scenario.hosts.iter().enumerate().map(|(number, plan)| Watched {
-            sides: BTreeMap::new(),
-            punctual: plan.coalesce.is_zero()
-                && scenario.mishaps.iter().all(|mishap| mishap.host != number),
-            icmp: false,
-        });
+        let hosts = scenario
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(number, plan)| Watched {
+                sides: BTreeMap::new(),
+                punctual: plan.coalesce.is_zero()
+                    && scenario.mishaps.iter().all(|mishap| mishap.host != number),
+                icmp: false,
+            });
         Judge {
             medium: scenario.medium(),
             on: scenario.judges == Judges::All && !scenario.corrupts_unseen(),
@@ -156,7 +160,9 @@ impl Judge {
         };
         for ((ours, theirs), side) in &mut watched.sides {
             if side.owes_ack(now) {
-                ledger.fail(format!("{now}: {ours} has not acknowledged {theirs} for too long"));
+                ledger.fail(format!(
+                    "{now}: {ours} has not acknowledged {theirs} for too long"
+                ));
             }
         }
     }

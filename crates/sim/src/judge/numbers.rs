@@ -29,7 +29,9 @@ impl Ranges {
     /// Whether all of `from..to` is in it.
     pub fn holds(&self, from: u64, to: u64) -> bool {
         let at = self.0.partition_point(|(_, end)| *end < to);
-        self.0.get(at).is_some_and(|(start, end)| *start <= from && to <= *end)
+        self.0
+            .get(at)
+            .is_some_and(|(start, end)| *start <= from && to <= *end)
     }
 
     /// The first number, from `from` on, that is not in it.

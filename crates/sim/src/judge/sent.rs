@@ -44,9 +44,8 @@ impl Side {
             self.sends_syn(court, segment)?;
         } else {
             let options = &segment.options;
-            let syn_only = options.mss.is_some()
-                || options.window_scale.is_some()
-                || options.sack_permitted;
+            let syn_only =
+                options.mss.is_some() || options.window_scale.is_some() || options.sack_permitted;
             require!(!syn_only, "an option that belongs on a SYN");
         }
         if segment.has(Flags::ACK) {
@@ -72,7 +71,9 @@ impl Side {
         self.reset_balance.1 += 1;
         let (heard, resets) = self.reset_balance;
         require!(resets <= heard + 1, "a reset that answers a reset");
-        let end = self.ours.and_then(|ours| unwrap(segment.header.seq, ours.seq, self.snd_max));
+        let end = self
+            .ours
+            .and_then(|ours| unwrap(segment.header.seq, ours.seq, self.snd_max));
         if self.snd_una > 0 && end == Some(self.snd_max) {
             self.reset = true;
             self.ack_due = None;
@@ -90,6 +91,7 @@ impl Side {
             0,
             Flight {
                 end: 1,
+                first: court.now,
                 at: court.now,
                 times: 1,
             },
@@ -102,7 +104,10 @@ impl Side {
                 "a SYN again after {waited:?}"
             );
         }
-        require!(hello.scale.is_none_or(|s| s <= 14), "a window scale above 14");
+        require!(
+            hello.scale.is_none_or(|s| s <= 14),
+            "a window scale above 14"
+        );
         let ack = segment.header.ack;
         if let Some(theirs) = self.candidate(ack).filter(|_| hello.ack) {
             let unasked = (hello.scale.is_some() && theirs.scale.is_none())
@@ -177,7 +182,10 @@ impl Side {
             return Ok(());
         }
         court.counts.sacks += 1;
-        require!(self.agreed(|hello| hello.sack), "SACK that was not agreed on");
+        require!(
+            self.agreed(|hello| hello.sack),
+            "SACK that was not agreed on"
+        );
         for (index, &(left, right)) in blocks.iter().enumerate() {
             let from = unwrap(left, irs, self.acked);
             let to = unwrap(right, irs, self.acked);
@@ -221,7 +229,10 @@ impl Side {
             return Ok(());
         }
         court.counts.ecn += 1;
-        require!(self.agreed(|hello| hello.ecn), "an ECN-capable packet, not agreed on");
+        require!(
+            self.agreed(|hello| hello.ecn),
+            "an ECN-capable packet, not agreed on"
+        );
         require!(segment.ecn != 3, "a packet that it marked itself");
         Ok(())
     }
@@ -284,7 +295,8 @@ impl Side {
     }
 
     /// Within the offered window, but for a probe of one; and not more than congestion control may
-    /// ever allow: ten segments, and at most four for each acknowledged.
+    /// ever allow: ten segments, two more while duplicates are acknowledged (RFC 3042), and four bytes
+    /// for each acknowledged.
     fn sends_within_window(&mut self, court: &mut Court<'_>, to: u64) -> Rule {
         let over = to.saturating_sub(self.allowed);
         court.counts.probes += u64::from(over == 1);
@@ -292,50 +304,57 @@ impl Side {
         let mss = self.theirs.and_then(|theirs| theirs.mss);
         let mss = mss.map_or(DEFAULT_MSS, u64::from).min(9000);
         let first = (10 * mss).max(14_600);
-        let most = first + self.snd_una.saturating_mul(4);
+        let told = self.snd_una.max(self.reported);
+        let most = first + 2 * mss + told.saturating_mul(4);
         let flight = to - self.snd_una.min(to);
         require!(
             flight <= most,
-            "{flight} in flight with {} acknowledged",
-            self.snd_una
+            "{flight} in flight with {told} acknowledged or reported"
         );
         Ok(())
     }
 
     /// The same bytes go out again only when their loss can be known: not within a round trip, and
-    /// without any word from the peer not within the shortest time-out.
+    /// without any word from the peer not within the shortest time-out. A time-out counts from
+    /// when they were first sent, or from the last progress, whatever was sent again meanwhile.
     fn paces(&mut self, court: &mut Court<'_>, from: u64, to: u64) -> Rule {
-        let mut times = 1;
+        let mut fresh = Flight {
+            end: to,
+            first: court.now,
+            at: court.now,
+            times: 1,
+        };
         if from < self.snd_max {
             court.counts.again += 1;
-            let before = self.flights.range(..to).filter(|(_, flight)| flight.end > from);
-            for (&start, flight) in before {
-                times = times.max(flight.times + 1);
+            let before = self
+                .flights
+                .range(..to)
+                .filter(|(_, flight)| flight.end > from);
+            for (_, flight) in before {
+                fresh.times = fresh.times.max(flight.times + 1);
+                fresh.first = fresh.first.min(flight.first);
                 let waited = court.now - flight.at;
-                let probe = start < to && to > self.allowed;
-                if !court.punctual || probe {
+                let timer = court.now - flight.first.max(self.moved_at) + GRAIN;
+                let probe = to > self.allowed;
+                if !court.punctual || probe || timer >= RTO_MIN {
                     continue;
                 }
                 require!(
                     waited + GRAIN >= court.round_trip.mul_f64(0.9),
                     "{from}..{to} again after {waited:?}, within a round trip"
                 );
-                let silent = self.told_at <= flight.at;
-                let least = match flight.times {
-                    1 => RTO_MIN.min(court.round_trip.mul_f64(1.8)),
-                    _ => RTO_MIN,
-                };
                 require!(
-                    !silent || waited + GRAIN >= least,
+                    self.told_at > flight.at || timer >= court.round_trip.mul_f64(1.8),
                     "{from}..{to} again after {waited:?} without a word"
                 );
             }
         }
-        self.flies(court, from, to, times);
+        self.flies(from, fresh);
         Ok(())
     }
 
-    fn flies(&mut self, court: &Court<'_>, from: u64, to: u64, times: u32) {
+    fn flies(&mut self, from: u64, fresh: Flight) {
+        let to = fresh.end;
         // what it covers of earlier flights is theirs no more
         let old: Vec<(u64, Flight)> = self
             .flights
@@ -353,7 +372,6 @@ impl Side {
                 self.flights.insert(to, flight);
             }
         }
-        let at = court.now;
-        self.flights.insert(from, Flight { end: to, at, times });
+        self.flights.insert(from, fresh);
     }
 }

@@ -46,6 +46,8 @@ pub struct Side {
     pub snd_max: u64,
     /// Acknowledged, as far as we were told.
     pub snd_una: u64,
+    /// The highest number that the peer reported by SACK.
+    pub reported: u64,
     /// Behind our FIN.
     pub fin_sent: Option<u64>,
     /// The right edge of what the peer allows, the furthest we were told.
@@ -74,6 +76,8 @@ pub struct Side {
 
     /// We reset it.
     pub reset: bool,
+    /// The peer sent a reset: whether it counts is not ours to say.
+    pub peer_reset: bool,
     /// Segments handed to us that are no resets, and resets that we sent.
     pub reset_balance: (u64, u64),
 }
@@ -83,6 +87,8 @@ pub struct Side {
 pub struct Flight {
     /// Behind its last number.
     pub end: u64,
+    /// When it was first sent.
+    pub first: Instant,
     /// When it was last sent.
     pub at: Instant,
     /// How often.
@@ -132,9 +138,11 @@ impl Side {
     /// Begins anew with another SYN of ours.
     pub fn begin(&mut self, hello: Hello) {
         let candidates = core::mem::take(&mut self.candidates);
+        let stamps = core::mem::take(&mut self.stamps);
         *self = Side {
             ours: Some(hello),
             candidates,
+            stamps,
             ..Side::default()
         };
         self.snd_max = 1;

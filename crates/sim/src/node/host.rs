@@ -10,7 +10,7 @@ use crate::address;
 use crate::app::datagram::{Hearer, Speaker};
 use crate::app::door::{Caller, Door};
 use crate::app::talker::Talker;
-use crate::app::{Cx, Ledger};
+use crate::app::{Cx, Ledger, Talk};
 use crate::clock::Clock;
 use crate::driver::SimDriver;
 use crate::scenario::{HostPlan, Scenario, Topology};
@@ -141,7 +141,7 @@ impl Host {
         );
         if routed {
             let gateway = Some(address::router_for(self.number));
-            stack.add_route(std::net::Ipv4Addr::UNSPECIFIED, 0, gateway, link);
+            stack.add_route(std::net::Ipv4Addr::UNSPECIFIED.into(), 0, gateway, link);
         }
         let mut machine = Machine {
             stack,
@@ -155,8 +155,17 @@ impl Host {
         self.due = now;
     }
 
-    /// Switches it off: everything on it is gone.
-    pub fn crash(&mut self, ledger: &mut Ledger) {
+    /// Switches it off: everything on it is gone, also what closed connections had still to send.
+    pub fn crash(&mut self, scenario: &Scenario, ledger: &mut Ledger) {
+        for conn in ledger
+            .conns
+            .iter_mut()
+            .filter(|conn| conn.over.contains(&None))
+        {
+            let talk = scenario.talks.get(conn.talk);
+            let ours = |talk: &Talk| [talk.client, talk.server].contains(&self.number);
+            conn.disturbed |= talk.is_some_and(ours);
+        }
         if let Some(machine) = &mut self.machine {
             for talker in &mut machine.talkers {
                 talker.die(ledger);

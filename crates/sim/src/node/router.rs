@@ -48,7 +48,9 @@ impl Router {
         // like other routers it looks at the header only
         let (header, _) = ipv4::Header::parse(&bytes).ok()?;
         let near = |host| self.near.iter().find(|(h, _)| *h == host).map(|(_, p)| *p);
-        let out = address::host_of(header.dst).and_then(near).or(self.far);
+        let out = address::host_of(header.dst.into())
+            .and_then(near)
+            .or(self.far);
         let Some(out) = out.filter(|out| *out != port) else {
             self.drops[2] += 1;
             return None;
@@ -79,10 +81,10 @@ impl Router {
         bytes: &[u8],
         kind: (u8, u8, [u8; 4]),
     ) -> Option<(usize, Vec<u8>)> {
-        let host = address::host_of(header.src)?;
+        let host = address::host_of(header.src.into())?;
         let quote = bytes.get(..QUOTE.min(bytes.len()))?;
         let from = address::router_for(host);
-        Some((port, packet::icmp(from, header.src, kind, quote)))
+        Some((port, packet::icmp(from, header.src.into(), kind, quote)))
     }
 }
 
@@ -101,6 +103,8 @@ fn age(bytes: &mut [u8], ttl: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
+
     use gannet_wire::IpProtocol;
     use gannet_wire::icmpv4::{Message, Quoted, Unreachable};
 
@@ -121,17 +125,26 @@ mod tests {
     #[test]
     fn says_what_fits_or_is_silent() {
         let mut router = Router::new(vec![(0, 0)], Some(5), false);
-        let (port, out) = router.forward(0, from_0_to_1(1400), |_| Some(1300)).expect("an error");
+        let (port, out) = router
+            .forward(0, from_0_to_1(1400), |_| Some(1300))
+            .expect("an error");
         let (header, at) = ipv4::Header::parse(&out).expect("sound");
-        assert_eq!((port, header.dst), (0, address::routed(0)));
+        assert_eq!((port, IpAddr::V4(header.dst)), (0, address::routed(0)));
         let (message, len) = Message::parse(&out[at..]).expect("sound");
         let code = Unreachable::FRAGMENTATION_NEEDED;
         let next_hop_mtu = 1300;
-        assert_eq!(message, Message::DestinationUnreachable { code, next_hop_mtu });
+        assert_eq!(
+            message,
+            Message::DestinationUnreachable { code, next_hop_mtu }
+        );
         let quoted = Quoted::parse(&out[at + len..]).expect("a quote");
-        assert_eq!(quoted.ip.dst, address::routed(1));
+        assert_eq!(IpAddr::V4(quoted.ip.dst), address::routed(1));
         let mut silent = Router::new(vec![(0, 0)], Some(5), true);
-        assert!(silent.forward(0, from_0_to_1(1400), |_| Some(1300)).is_none());
+        assert!(
+            silent
+                .forward(0, from_0_to_1(1400), |_| Some(1300))
+                .is_none()
+        );
         assert_eq!(silent.drops, [1, 0, 0]);
     }
 }

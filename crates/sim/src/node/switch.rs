@@ -53,7 +53,10 @@ impl Switch {
     }
 
     fn learn(&mut self, station: [u8; 6], port: usize) {
-        let known = self.stations.iter_mut().find(|(known, _)| *known == station);
+        let known = self
+            .stations
+            .iter_mut()
+            .find(|(known, _)| *known == station);
         match known {
             Some((_, at)) => *at = port,
             None => {

@@ -43,7 +43,11 @@ impl Scenario {
         let wires = self.wires.iter();
         let mut trips: Vec<Duration> = wires.map(|w| w.stormy.iter().map(shortest).sum()).collect();
         trips.sort_unstable();
-        let wires = if self.topology == Topology::Direct { 1 } else { 2 };
+        let wires = if self.topology == Topology::Direct {
+            1
+        } else {
+            2
+        };
         trips.iter().take(wires).sum()
     }
 

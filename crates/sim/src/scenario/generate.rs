@@ -32,14 +32,18 @@ impl Scenario {
     pub fn generate(seed: u64) -> Scenario {
         let mut choice = Choice::new(seed);
         let frame = frame(&mut choice);
-        let hosts = (0..frame.hosts).map(|number| host(&mut choice, &frame, number)).collect();
+        let hosts = (0..frame.hosts)
+            .map(|number| host(&mut choice, &frame, number))
+            .collect();
         let wires = match frame.topology {
             Topology::Direct => 1,
             Topology::Switch | Topology::Router { .. } => frame.hosts,
             Topology::TwoRouters { .. } => frame.hosts + 1,
         };
         let base = base_model(&mut choice, &frame);
-        let wires = (0..wires).map(|_| wire(&mut choice, &frame, &base)).collect();
+        let wires = (0..wires)
+            .map(|number| wire(&mut choice, &frame, &base, number))
+            .collect();
         let talks = (0..choice.between(1, 3)).map(|index| talk(&mut choice, &frame, index as u16));
         let talks = talks.collect();
         let datagrams = (0..choice.of(&[0, 0, 0, 1, 2])).map(|n| datagrams(&mut choice, &frame, n));
@@ -83,7 +87,7 @@ fn frame(choice: &mut Choice) -> Frame {
         medium,
         mtu: choice.of(&[1500, 1500, 1500, 9000, 576, 1280]),
         rate: choice
-            .of(&[0, 1, 5, 10, 10, 50, 100, 1000])
+            .of(&[0_u64, 1, 5, 10, 10, 50, 100, 1000])
             .checked_mul(125_000)
             .filter(|rate| *rate > 0),
         stormy,
@@ -164,19 +168,23 @@ fn base_model(choice: &mut Choice, frame: &Frame) -> Model {
     model
 }
 
-fn wire(choice: &mut Choice, frame: &Frame, base: &Model) -> WirePlan {
+fn wire(choice: &mut Choice, frame: &Frame, base: &Model, number: usize) -> WirePlan {
     let mut calm = [base.clone(), base.clone()];
     if choice.percent(15) {
         // slow one way
         calm[1].rate = calm[1].rate.map(|rate| rate / 4);
     }
-    let routed = matches!(frame.topology, Topology::Router { .. } | Topology::TwoRouters { .. });
+    let routed = matches!(
+        frame.topology,
+        Topology::Router { .. } | Topology::TwoRouters { .. }
+    );
     if routed && choice.percent(30) {
+        // only a router can say that a packet is too large: what leaves a host always fits
         let mtu = choice.between(576, u64::from(frame.mtu)) as u32;
-        calm = calm.map(|model| Model {
-            mtu: Some(mtu),
-            ..model
-        });
+        let from_host = usize::from(number < frame.hosts);
+        for model in calm.iter_mut().skip(from_host) {
+            model.mtu = Some(mtu);
+        }
     }
     let mut stormy = calm.clone();
     if frame.stormy {
@@ -187,7 +195,7 @@ fn wire(choice: &mut Choice, frame: &Frame, base: &Model) -> WirePlan {
                 false => faults(choice),
             };
         }
-        weather(choice, frame, &mut stormy);
+        weather(choice, frame, &mut stormy, number);
     }
     // what the weather changes stays changed only while it lasts; a smaller MTU stays
     for (calm, stormy) in calm.iter_mut().zip(&stormy) {
@@ -228,10 +236,13 @@ fn faults(choice: &mut Choice) -> Faults {
 }
 
 /// What strikes whole links.
-fn weather(choice: &mut Choice, frame: &Frame, ways: &mut [Model; 2]) {
+fn weather(choice: &mut Choice, frame: &Frame, ways: &mut [Model; 2], number: usize) {
     let calm = frame.calm_at.as_millis() as u64;
     let whole = choice.percent(70);
-    let routed = matches!(frame.topology, Topology::Router { .. } | Topology::TwoRouters { .. });
+    let routed = matches!(
+        frame.topology,
+        Topology::Router { .. } | Topology::TwoRouters { .. }
+    );
     let at = choice.millis(0, calm);
     let until = at + choice.millis(10, 8000);
     let kind = choice.between(0, 11);
@@ -240,11 +251,14 @@ fn weather(choice: &mut Choice, frame: &Frame, ways: &mut [Model; 2]) {
     let slow = choice.between(2, 10);
     let mtu = choice.between(576, u64::from(frame.mtu)) as u32;
     let affected = if whole { 2 } else { 1 };
-    for model in ways.iter_mut().take(affected) {
+    for (way, model) in ways.iter_mut().enumerate().take(affected) {
+        let from_router = way == 1 || number >= frame.hosts;
         match kind {
             0 | 1 => {
                 let steps = [(at, Change::Down), (until, Change::Up)];
-                model.schedule.extend(steps.map(|(at, change)| Step { at, change }));
+                model
+                    .schedule
+                    .extend(steps.map(|(at, change)| Step { at, change }));
             }
             2 => model.flap = Some(Flap { period, down }),
             3 => {
@@ -255,7 +269,7 @@ fn weather(choice: &mut Choice, frame: &Frame, ways: &mut [Model; 2]) {
                 let change = Change::Delay(model.delay.saturating_mul(slow as u32));
                 model.schedule.push(Step { at, change });
             }
-            5 | 6 if routed => {
+            5 | 6 if routed && from_router => {
                 let mtu = Some(model.mtu.map_or(mtu, |had| had.min(mtu)));
                 let change = Change::Mtu(mtu);
                 model.schedule.push(Step { at, change });
@@ -279,7 +293,13 @@ fn talk(choice: &mut Choice, frame: &Frame, index: u16) -> Talk {
             let most = (carries / (ask + answer)).clamp(1, 100);
             let rounds = choice.between(1, most);
             (up.total, down.total) = (ask * rounds, answer * rounds);
-            let turn = |mine, theirs, first| Some(Turn { mine, theirs, first });
+            let turn = |mine, theirs, first| {
+                Some(Turn {
+                    mine,
+                    theirs,
+                    first,
+                })
+            };
             (up.turn, down.turn) = (turn(ask, answer, true), turn(answer, ask, false));
         }
         _ => (up.total, down.total) = (choice.between(0, 3), choice.between(0, 3)),

@@ -113,7 +113,14 @@ impl<'a, W: Witness> World<'a, W> {
         };
         for host in 0..self.hosts.len() {
             let time = time(self, host);
-            if let Some((Host { machine: Some(machine), .. }, _)) = self.hosts.get_mut(host) {
+            if let Some((
+                Host {
+                    machine: Some(machine),
+                    ..
+                },
+                _,
+            )) = self.hosts.get_mut(host)
+            {
                 machine.close_doors(time, &mut self.ledger);
             }
             self.run_host(host);
@@ -194,8 +201,13 @@ impl<'a, W: Witness> World<'a, W> {
         self.digest.number(self.now.as_nanos());
         self.digest.number(number as u64 * 2 + 1);
         self.digest.bytes(&frame);
-        let machine = self.hosts.get_mut(number).and_then(|(h, _)| h.machine.as_mut());
-        let driver = machine.and_then(|m| m.stack.link_mut(m.link)).map(|e| &mut e.driver);
+        let machine = self
+            .hosts
+            .get_mut(number)
+            .and_then(|(h, _)| h.machine.as_mut());
+        let driver = machine
+            .and_then(|m| m.stack.link_mut(m.link))
+            .map(|e| &mut e.driver);
         let room = driver.as_ref().is_some_and(|driver| driver.has_room());
         let way = if room { Way::In } else { Way::Missed };
         self.witness.frame(self.now, number, way, medium, &frame);
@@ -222,7 +234,9 @@ impl<'a, W: Witness> World<'a, W> {
             return;
         }
         let leaving = &mut self.leaving;
-        host.run(now, (self.scenario, errands), &mut self.ledger, |frame| leaving.push(frame));
+        host.run(now, (self.scenario, errands), &mut self.ledger, |frame| {
+            leaving.push(frame)
+        });
         self.schedule.wake(entity, host.due.max(now));
         self.send(number);
         if self.scenario.judges == Judges::All {
@@ -243,7 +257,8 @@ impl<'a, W: Witness> World<'a, W> {
             self.digest.number(self.now.as_nanos());
             self.digest.number(number as u64 * 2);
             self.digest.bytes(&frame);
-            self.witness.frame(self.now, number, Way::Out, medium, &frame);
+            self.witness
+                .frame(self.now, number, Way::Out, medium, &frame);
             self.judge.sent(self.now, number, &frame, &mut self.ledger);
             self.network.push(self.now, way, frame);
         }
@@ -255,7 +270,10 @@ impl<'a, W: Witness> World<'a, W> {
 
     /// Oracle: the structures of the stack and of its memory are sound.
     fn judge_host(&mut self, number: usize) {
-        let machine = self.hosts.get_mut(number).and_then(|(h, _)| h.machine.as_mut());
+        let machine = self
+            .hosts
+            .get_mut(number)
+            .and_then(|(h, _)| h.machine.as_mut());
         if let Some(machine) = machine {
             machine.stack.check_tcp();
             if let Some(endpoint) = machine.stack.link(machine.link) {
@@ -273,7 +291,8 @@ impl<'a, W: Witness> World<'a, W> {
                 return;
             }
             self.happened += 1;
-            self.witness.note(self.now, &format!("host {number}: {turn:?}"));
+            self.witness
+                .note(self.now, &format!("host {number}: {turn:?}"));
             self.digest.number(at.as_nanos());
             self.befall(number, turn);
         }
@@ -292,7 +311,8 @@ impl<'a, W: Witness> World<'a, W> {
         let Some((host, _)) = self.hosts.get_mut(number) else {
             return;
         };
-        self.judge.befell(number, matches!(turn, Turn::Begins(MishapKind::Crash(_))));
+        self.judge
+            .befell(number, matches!(turn, Turn::Begins(MishapKind::Crash(_))));
         let driver = |host: &mut Host, blocked: bool| {
             if let Some(machine) = &mut host.machine
                 && let Some(endpoint) = machine.stack.link_mut(machine.link)
@@ -309,7 +329,7 @@ impl<'a, W: Witness> World<'a, W> {
             Turn::Begins(MishapKind::ClockForward(by)) => host.clock.forward(by),
             Turn::Begins(MishapKind::ClockBack(by)) => host.clock.back(by),
             Turn::Begins(MishapKind::Block(_)) => driver(host, true),
-            Turn::Begins(MishapKind::Crash(_)) => host.crash(&mut self.ledger),
+            Turn::Begins(MishapKind::Crash(_)) => host.crash(self.scenario, &mut self.ledger),
             Turn::Begins(MishapKind::Kill) => {
                 let time = (now, host.clock.read(now));
                 if let Some(machine) = &mut host.machine {
@@ -362,7 +382,8 @@ impl<'a, W: Witness> World<'a, W> {
             }
             for text in stuck {
                 let now = self.now;
-                self.ledger.fail(format!("{now}: host {index} is stuck: {text}"));
+                self.ledger
+                    .fail(format!("{now}: host {index} is stuck: {text}"));
             }
             let time = (self.now, host.clock.read(self.now));
             machine.kill(time, &mut self.ledger, true);
@@ -382,7 +403,8 @@ impl<'a, W: Witness> World<'a, W> {
                 }
                 if let Some(endpoint) = stack.link(machine.link) {
                     self.counts.count("ring full", endpoint.driver.lost.0);
-                    self.counts.count("no block to receive into", endpoint.driver.lost.1);
+                    self.counts
+                        .count("no block to receive into", endpoint.driver.lost.1);
                 }
             }
             if self.ledger.failures.is_empty() {

@@ -39,9 +39,14 @@ impl RecvQueue {
         self.bytes
     }
 
-    /// Appends a range and its reference.
+    /// Appends a range and its reference. Of an empty one nothing is kept: whoever takes blocks
+    /// would take it for the end.
     #[inline]
     pub(super) fn push<D: Driver>(&mut self, endpoint: &mut Endpoint<D>, range: Range) {
+        if range.len == 0 {
+            endpoint.release(range);
+            return;
+        }
         self.bytes += range.len;
         if let Some(last) = self.ranges.back_mut()
             && range.space == Space::Own
