@@ -118,3 +118,11 @@ impl<'a> Packet<'a> {
 pub fn ip_of(frame: &[u8], medium: Medium) -> &[u8] {
     frame.get(link_header_len(medium)..).unwrap_or(&[])
 }
+
+/// A frame in one line.
+pub fn line(frame: &[u8], medium: Medium) -> String {
+    match medium {
+        Medium::Ethernet => gannet_wire::pretty::ethernet(frame).to_string(),
+        Medium::Ip => gannet_wire::pretty::ipv4(frame).to_string(),
+    }
+}

@@ -37,7 +37,7 @@ impl Schedule {
     }
 
     /// Takes the next appointment.
-    pub fn next(&mut self) -> Option<(Instant, usize)> {
+    pub fn take(&mut self) -> Option<(Instant, usize)> {
         while let Some(Reverse((when, _, entity))) = self.heap.pop() {
             let due = self.due.get_mut(entity).filter(|due| **due == when);
             if let Some(due) = due {
@@ -62,11 +62,11 @@ mod tests {
         schedule.wake(2, at(9));
         schedule.wake(2, at(1));
         schedule.wake(0, at(7));
-        assert_eq!(schedule.next(), Some((at(1), 2)));
-        assert_eq!(schedule.next(), Some((at(5), 0)));
-        assert_eq!(schedule.next(), Some((at(5), 1)));
-        assert_eq!(schedule.next(), None);
+        assert_eq!(schedule.take(), Some((at(1), 2)));
+        assert_eq!(schedule.take(), Some((at(5), 0)));
+        assert_eq!(schedule.take(), Some((at(5), 1)));
+        assert_eq!(schedule.take(), None);
         schedule.wake(2, at(9));
-        assert_eq!(schedule.next(), Some((at(9), 2)));
+        assert_eq!(schedule.take(), Some((at(9), 2)));
     }
 }

@@ -7,7 +7,7 @@ use gannet_base::Instant;
 use gannet_link::Medium;
 use gannet_wire::pcapng::{self, LinkType};
 
-use crate::judge::line;
+use crate::packet::line;
 use crate::world::witness::{Way, Witness};
 
 /// Writes a line for every event, in the manner of tcpdump, as it happens.

@@ -5,9 +5,9 @@ use core::time::Duration;
 
 use gannet_wire::tcp::Flags;
 
-use super::Court;
 use super::numbers::unwrap;
 use super::side::{Flight, Hello, Side};
+use super::watch::Court;
 use crate::packet::Segment;
 use crate::pattern::Pattern;
 
@@ -295,8 +295,8 @@ impl Side {
     }
 
     /// Within the offered window, but for a probe of one; and not more than congestion control may
-    /// ever allow: ten segments, two more while duplicates are acknowledged (RFC 3042), and four bytes
-    /// for each acknowledged.
+    /// ever allow: ten segments, two more while duplicates are acknowledged (RFC 3042), and four
+    /// bytes for each acknowledged.
     fn sends_within_window(&mut self, court: &mut Court<'_>, to: u64) -> Rule {
         let over = to.saturating_sub(self.allowed);
         court.counts.probes += u64::from(over == 1);

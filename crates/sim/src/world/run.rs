@@ -134,7 +134,7 @@ impl<'a, W: Witness> World<'a, W> {
     fn play_until(&mut self, end: Instant, done: impl Fn(&Self) -> bool) -> bool {
         let (mut at, mut events) = (self.now, 0);
         while !done(self) {
-            let Some((when, entity)) = self.schedule.next().filter(|(when, _)| *when <= end) else {
+            let Some((when, entity)) = self.schedule.take().filter(|(when, _)| *when <= end) else {
                 return false;
             };
             self.now = self.now.max(when);

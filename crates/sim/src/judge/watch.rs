@@ -1,0 +1,199 @@
+//! Who watches: one observer for all hosts, which hands every segment to the end of the connection
+//! that it belongs to.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use core::time::Duration;
+
+use gannet_base::Instant;
+use gannet_link::Medium;
+use gannet_wire::tcp::Flags;
+
+use super::side::Side;
+use crate::app::Ledger;
+use crate::packet::{self, Packet, line};
+use crate::scenario::{Judges, Scenario};
+
+/// All observers of a world.
+#[derive(Debug)]
+pub struct Judge {
+    medium: Medium,
+    on: bool,
+    /// For each host what is known of its connections, by our and their address.
+    hosts: Vec<Watched>,
+    counts: Counts,
+}
+
+/// What is known of one host.
+#[derive(Debug)]
+pub struct Watched {
+    sides: BTreeMap<(SocketAddr, SocketAddr), Side>,
+    /// Its timers run as they should: no pauses, no jumps, no coalescing.
+    pub punctual: bool,
+    /// An ICMP error has come: things may be sent again at once.
+    pub icmp: bool,
+}
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Segments judged.
+    pub segments: u64,
+    /// Data sent again.
+    pub again: u64,
+    /// Segments with SACK blocks.
+    pub sacks: u64,
+    /// Blocks that report duplicates.
+    pub dsacks: u64,
+    /// Segments beyond the offered window: probes.
+    pub probes: u64,
+    /// Segments that closed the window.
+    pub zero_windows: u64,
+    /// Resets.
+    pub resets: u64,
+    /// Sequence numbers, and time stamps, that passed 2^32.
+    pub wraps: u64,
+    /// Packets that may be marked for congestion, and marked ones.
+    pub ecn: u64,
+}
+
+/// What the rules are judged with.
+pub struct Court<'a> {
+    /// The world's time.
+    pub now: Instant,
+    /// The shortest time to the other end and back.
+    pub round_trip: Duration,
+    /// The host's timers run as they should.
+    pub punctual: bool,
+    /// What was seen.
+    pub counts: &'a mut Counts,
+}
+
+impl Judge {
+    /// For a scenario.
+    pub fn new(scenario: &Scenario) -> Self {
+        let hosts = scenario
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(number, plan)| Watched {
+                sides: BTreeMap::new(),
+                punctual: plan.coalesce.is_zero()
+                    && scenario.mishaps.iter().all(|mishap| mishap.host != number),
+                icmp: false,
+            });
+        Judge {
+            medium: scenario.medium(),
+            on: scenario.judges == Judges::All && !scenario.corrupts_unseen(),
+            hosts: hosts.collect(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A frame is handed to a host.
+    pub fn delivered(&mut self, now: Instant, host: usize, frame: &[u8]) {
+        let Some(watched) = self.hosts.get_mut(host).filter(|_| self.on) else {
+            return;
+        };
+        match Packet::parse(frame, self.medium) {
+            Packet::Tcp(segment) => {
+                let key = (segment.to, segment.from);
+                if segment.has(Flags::SYN) {
+                    let side = watched.sides.entry(key).or_default();
+                    side.delivered(now, &segment);
+                } else if let Some(side) = watched.sides.get_mut(&key) {
+                    side.delivered(now, &segment);
+                }
+            }
+            Packet::Wrong(_) => {}
+            Packet::Other => watched.icmp |= is_icmp_error(frame, self.medium),
+        }
+    }
+
+    /// A host sends a frame.
+    pub fn sent(&mut self, now: Instant, host: usize, frame: &[u8], ledger: &mut Ledger) {
+        let Some(watched) = self.hosts.get_mut(host).filter(|_| self.on) else {
+            return;
+        };
+        let broken = match Packet::parse(frame, self.medium) {
+            Packet::Tcp(segment) => {
+                self.counts.segments += 1;
+                let mut court = Court {
+                    now,
+                    round_trip: ledger.round_trip,
+                    punctual: watched.punctual && !watched.icmp,
+                    counts: &mut self.counts,
+                };
+                let key = (segment.from, segment.to);
+                let side = match segment.has(Flags::RST) {
+                    // an answer to a stranger makes no connection
+                    true => watched.sides.get_mut(&key),
+                    false => Some(watched.sides.entry(key).or_default()),
+                };
+                side.and_then(|side| side.sent(&mut court, &segment).err())
+                    .map(|rule| format!("{rule} [{}]", line(frame, self.medium)))
+            }
+            Packet::Wrong(what) => Some(format!("a wrong {what}")),
+            Packet::Other => None,
+        };
+        if let Some(broken) = broken {
+            ledger.fail(format!("{now}: host {host} sends {broken}"));
+        }
+    }
+
+    /// A host has done all that it could at this instant.
+    pub fn host_ran(&mut self, now: Instant, host: usize, ledger: &mut Ledger) {
+        let Some(watched) = self.hosts.get_mut(host).filter(|w| self.on && w.punctual) else {
+            return;
+        };
+        for ((ours, theirs), side) in &mut watched.sides {
+            if side.owes_ack(now) {
+                ledger.fail(format!(
+                    "{now}: {ours} has not acknowledged {theirs} for too long"
+                ));
+            }
+        }
+    }
+
+    /// Something befell a host.
+    pub fn befell(&mut self, host: usize, crashed: bool) {
+        if let Some(watched) = self.hosts.get_mut(host) {
+            watched.punctual = false;
+            if crashed {
+                watched.sides.clear();
+            }
+        }
+    }
+
+    /// What was seen, by name.
+    pub fn counts(&self) -> [(&'static str, u64); 9] {
+        let Counts {
+            segments,
+            again,
+            sacks,
+            dsacks,
+            probes,
+            zero_windows,
+            resets,
+            wraps,
+            ecn,
+        } = self.counts;
+        [
+            ("seen segments", segments),
+            ("seen data sent again", again),
+            ("seen SACK", sacks),
+            ("seen D-SACK", dsacks),
+            ("seen window probes", probes),
+            ("seen zero windows", zero_windows),
+            ("seen resets", resets),
+            ("seen wraps at 2^32", wraps),
+            ("seen ECN-capable packets", ecn),
+        ]
+    }
+}
+
+fn is_icmp_error(frame: &[u8], medium: Medium) -> bool {
+    let packet = packet::ip_of(frame, medium);
+    packet.get(9) == Some(&1) && matches!(packet.get(20), Some(3 | 11 | 12))
+}
