@@ -78,5 +78,5 @@ pub use udp_socket::UdpSocket;
 
 pub use gannet_drivers::channel::Options as ChannelOptions;
 pub use gannet_stack::tcp::{TcpInfo, TcpState};
-pub use gannet_stack::udp::{Datagram, WhenFull};
+pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
 pub use gannet_stack::{DropReason, Drops, Statistics, SynCookies, TcpConfig, Traffic, UdpConfig};

@@ -9,7 +9,9 @@ use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::{Shard, Socket};
 use gannet_base::Instant;
-use gannet_stack::udp::{BindError, Datagram, UdpError, UdpId, UdpOption, WhenFull};
+use gannet_stack::udp::{
+    BindError, Datagram, PathMtuDiscovery, UdpError, UdpId, UdpOption, WhenFull,
+};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -321,6 +323,15 @@ impl UdpSocket {
     /// None.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         self.socket.set_option(UdpOption::ReceiveBuffer(bytes))
+    }
+
+    /// Whether datagrams longer than the path's MTU are sent in fragments (the default) or refused,
+    /// and whether routers may cut others; `IP_MTU_DISCOVER`.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_path_mtu_discovery(&self, choice: PathMtuDiscovery) -> io::Result<()> {
+        self.socket.set_option(UdpOption::PathMtu(choice))
     }
 
     /// Which datagrams are lost when as many bytes wait as may: those that arrive, or those that

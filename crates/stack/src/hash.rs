@@ -50,6 +50,8 @@ pub enum Purpose {
     Flow = 5,
     /// SYN cookies.
     SynCookie = 6,
+    /// Identifications of datagrams in fragments.
+    FragmentIdent = 7,
 }
 
 /// Both ends of a flow.

@@ -1,7 +1,7 @@
 //! UDP and ICMP between Gannet and the kernel.
 
 use crate::lan::{GANNET, Join, KERNEL, Lan, PATIENCE, not_root, wait};
-use gannet::{Datagram, UdpSocket as Ours, os_code};
+use gannet::{Datagram, PathMtuDiscovery, UdpSocket as Ours, os_code};
 use gannet_base::Rng;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto};
 use rustix::net::{recv, sendto, socket};
@@ -45,6 +45,7 @@ fn every_size(join: Join, mtu: u32) {
         }
     });
     println!("0..={most} bytes over {join:?}: {:.2?}", start.elapsed());
+    ours.set_path_mtu_discovery(PathMtuDiscovery::Do).unwrap();
     let error = ours.send(&pattern[..most + 1]).unwrap_err();
     assert_eq!(os_code(&error), Some(90), "EMSGSIZE: {error}");
     assert!(error.to_string().contains("too large"), "{error}");
@@ -161,7 +162,7 @@ fn the_kernel_pings_gannet() {
             raw
         });
         let to = SocketAddrV4::new(GANNET.parse::<Ipv4Addr>().unwrap(), 0);
-        for (number, size) in [0, 1, 56, 1472, 8972].into_iter().enumerate() {
+        for (number, size) in [0, 1, 56, 1472, 8972, 8973, 65_507].into_iter().enumerate() {
             let mut request = vec![8, 0, 0, 0, 0x12, 0x34, 0, number as u8];
             request.extend((0..size).map(|i: usize| (i % 251) as u8));
             let sum = checksum(&request);

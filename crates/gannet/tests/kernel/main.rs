@@ -8,6 +8,7 @@
 //! | `many.rs` | a thousand connections at once, in both roles |
 //! | `endings.rs` | half-close, reset, refusal, unread data, urgent data, keep-alive |
 //! | `datagrams.rs` | UDP of every size, ICMP both ways |
+//! | `fragments.rs` | UDP and echoes longer than the MTU |
 //! | `neighbours.rs` | ARP, and links that go down, come back, and go for good |
 //! | `settings.rs` | a kernel without offloads, without options, with tiny buffers |
 //! | `path.rs` | a router with a smaller MTU |
@@ -19,6 +20,7 @@ mod capture;
 mod datagrams;
 mod endings;
 mod faults;
+mod fragments;
 mod lan;
 mod many;
 mod neighbours;

@@ -7,7 +7,7 @@ use gannet_wire::checksum::{self, Sum};
 use gannet_wire::icmpv4::{self, Message};
 
 use crate::counters::DropReason;
-use crate::ip::{Ip, Packet, Resolution};
+use crate::ip::{Ip, Packet, Parts, Path, Resolution};
 
 /// Most ranges of an answer beside its headers (14 + 20 + 8 bytes inline).
 const RANGES: usize = 8;
@@ -45,11 +45,16 @@ pub(super) fn answer<D: Driver>(
         Some(copy) => copy,
         None => return Err(DropReason::NoMemory),
     };
-    let header = ip.write_header(&path, &mut slot, IpProtocol::ICMP, icmpv4::HEADER_LEN, len);
-    let written = header.and_then(|(b, _)| Message::EchoReply { ident, seq }.emit(copy.sum, b));
+    let reply = Message::EchoReply { ident, seq };
     let ranges = copy.ranges.get(..copy.count).unwrap_or(&[]);
-    let complete = written.is_some() && ranges.iter().all(|&r| slot.push_range(r));
-    let sent = complete && ip.send(&path, &slot).is_ok();
+    let sent = if path.ip_header_len() + icmpv4::HEADER_LEN + len > path.mtu as usize {
+        in_fragments(ip, &path, &reply, (copy.sum, ranges))
+    } else {
+        let header = ip.write_header(&path, &mut slot, IpProtocol::ICMP, icmpv4::HEADER_LEN, len);
+        let written = header.and_then(|(b, _)| reply.emit(copy.sum, b));
+        let complete = written.is_some() && ranges.iter().all(|&r| slot.push_range(r));
+        complete && ip.send(&path, &slot).is_ok()
+    };
     if let Some(endpoint) = ip.endpoint(path.link) {
         for &range in ranges {
             endpoint.release(range);
@@ -59,6 +64,26 @@ pub(super) fn answer<D: Driver>(
         true => Ok(()),
         false => Err(DropReason::LinkFull),
     }
+}
+
+/// Sends a reply that is longer than the path's MTU.
+fn in_fragments<D: Driver>(
+    ip: &mut Ip<D>,
+    path: &Path,
+    reply: &Message,
+    (sum, payload): (Sum, &[Range]),
+) -> bool {
+    let mut transport = [0; icmpv4::HEADER_LEN];
+    if reply.emit(sum, &mut transport).is_none() {
+        return false;
+    }
+    let parts = Parts {
+        protocol: IpProtocol::ICMP,
+        transport: &transport,
+        payload,
+    };
+    let how = (path, Resolution::Ready);
+    ip.send_in_fragments(how, path.mtu, &parts).is_ok()
 }
 
 //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6

@@ -6,6 +6,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint};
 
+use super::ident::Idents;
 use super::mtu::PathMtus;
 use super::path::Path;
 use super::reassembly::{Expired, Reassembly};
@@ -29,6 +30,7 @@ pub struct Ip<D> {
     pub(super) neighbours: Neighbours,
     pub(super) held: Held,
     pub(super) reassembly: Reassembly,
+    pub(super) idents: Idents,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
@@ -50,6 +52,7 @@ impl<D: Driver> Ip<D> {
             neighbours: Neighbours::new(HashKey::new(config.secret)),
             held: Held::new(),
             reassembly: Reassembly::new(&config.ip, HashKey::new(config.secret)),
+            idents: Idents::new(HashKey::new(config.secret)),
             epoch: 0,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),

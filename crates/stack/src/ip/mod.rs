@@ -13,10 +13,13 @@
 //! | `output.rs` | headers written, frames handed to a link |
 //! | `input.rs` | what arrives: checks in order, one function each |
 //! | `fragments.rs`, `reassembly.rs` | fragments that arrive, and what they are put together to |
+//! | `fragmentation.rs`, `ident.rs` | datagrams sent in fragments, and their identifications |
 //! | `arp.rs` | questions about neighbours sent and answered |
 
 mod arp;
+mod fragmentation;
 mod fragments;
+mod ident;
 mod input;
 mod layer;
 mod mtu;
@@ -32,6 +35,7 @@ pub use path::{LinkHeader, NoRoute, Path};
 pub use route::Route;
 pub use select::Resolution;
 
+pub(crate) use fragmentation::Parts;
 pub(crate) use reassembly::Expired;
 
 #[cfg(test)]

@@ -51,19 +51,23 @@ impl<D: Driver> Ip<D> {
         let head = slot.inline_mut(at + transport_len)?;
         let (link_part, rest) = head.split_at_mut_checked(link_header.len())?;
         link_part.copy_from_slice(link_header);
+        // Zero says nothing about us (robustness I10), and nothing is lost: with DF set the packet
+        // is atomic.
+        //= https://www.rfc-editor.org/rfc/rfc6864#section-4.1
+        //# >> Originating sources MAY set the IPv4 ID field of atomic datagrams to any value.
+        let ident = match path.may_be_cut {
+            true => self.idents.next(path.source, path.destination, protocol) as u16,
+            false => 0,
+        };
         let ip = ipv4::Header {
             //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.6
             //# The IP layer MUST provide a means for the transport layer to set the TOS field of
             //# every datagram that is sent; the default is all zero bits.
             tos: path.tos,
             total_len: u16::try_from(total).ok()?,
-            // Says nothing about us (robustness I10), and nothing is lost: with DF set the packet
-            // is atomic.
-            //= https://www.rfc-editor.org/rfc/rfc6864#section-4.1
-            //# >> Originating sources MAY set the IPv4 ID field of atomic datagrams to any value.
-            ident: 0,
+            ident,
             reserved_flag: false,
-            dont_fragment: true,
+            dont_fragment: !path.may_be_cut,
             more_fragments: false,
             fragment_offset: 0,
             //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7

@@ -58,6 +58,8 @@ pub struct Path {
     pub ttl: u8,
     /// Type of service of packets: Differentiated Services and ECN bits; 0 unless set.
     pub tos: u8,
+    /// Whether routers may cut IPv4 packets of it: not unless set (DF).
+    pub may_be_cut: bool,
 }
 
 impl Path {

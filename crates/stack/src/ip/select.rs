@@ -75,6 +75,7 @@ impl<D: Driver> Ip<D> {
             header,
             ttl: Path::TTL,
             tos: 0,
+            may_be_cut: false,
         })
     }
 

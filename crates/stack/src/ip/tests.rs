@@ -15,7 +15,7 @@ use crate::counters::DropReason::{self, *};
 use crate::link::{LinkAddress, LinkConfig};
 use crate::testing::packet::{self, datagram, four, frame, mend, with_options};
 use crate::testing::{A, B, Pair, Wire, WireConfig, WireDriver};
-use crate::udp::{UdpError, UdpId};
+use crate::udp::{PathMtuDiscovery, UdpError, UdpId, UdpOption};
 
 const MAC_A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const MAC_B: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -433,6 +433,8 @@ fn the_longest_prefix_decides() {
 fn c5_path_mtu_floor_and_expiry() {
     let (mut pair, socket) = bare();
     pair.b.udp_connect(socket, Some(at(A, 5))).expect("a route");
+    let whole_only = UdpOption::PathMtu(PathMtuDiscovery::Do);
+    assert!(pair.b.udp_set_option(socket, whole_only));
     let quoted = datagram(at(B, 9), at(A, 5), &[0; 8]);
     let needed = |mtu: u16| {
         let [a, b] = mtu.to_be_bytes();

@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use gannet_link::Driver;
 
 use super::ports::{NONE, Ports};
-use super::socket::{BindError, Cached, Socket, UdpError, UdpId, UdpOption, UdpStatus};
+use super::socket::{BindError, Socket, UdpError, UdpId, UdpOption, UdpStatus};
 use crate::config::{Config, UdpConfig};
 use crate::counters::DropReason;
 use crate::hash::{HashKey, Purpose};
@@ -209,12 +209,12 @@ impl Udp {
             UdpOption::WhenFull(choice) => socket.when_full = choice,
             UdpOption::SendBuffer(bytes) => socket.blocks.set_limit(bytes),
             UdpOption::Broadcast(allowed) => socket.broadcast = allowed,
+            UdpOption::PathMtu(choice) => socket.path_mtu = choice,
             UdpOption::TimeToLive(hops) => socket.ttl = hops.max(1),
             UdpOption::TypeOfService(tos) => socket.tos = tos,
         }
-        if let Some(Cached { path, .. }) = &mut socket.cached {
-            (path.ttl, path.tos) = (socket.ttl, socket.tos);
-        }
+        // The next datagram looks its path up anew, with the new setting.
+        socket.cached = None;
         true
     }
 

@@ -138,6 +138,12 @@ impl SendBlocks {
         here.used = what.used_before;
     }
 
+    /// What was gathered last was handed over in `ranges` pieces more.
+    pub(super) fn count_more(&mut self, id: LinkId, ranges: u32) {
+        let here = self.on(id);
+        here.ranges = here.ranges.saturating_add(ranges);
+    }
+
     /// Takes back blocks that have been completed, oldest first.
     pub(super) fn reclaim<D: Driver>(&mut self, id: LinkId, link: &mut Link<D>) {
         if let Some(here) = self.links.iter_mut().find(|l| l.link == id) {

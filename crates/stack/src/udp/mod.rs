@@ -31,7 +31,7 @@ mod socket;
 
 pub use api::Udp;
 pub use queue::Datagram;
-pub use socket::{BindError, UdpError, UdpId, UdpOption, UdpStatus, WhenFull};
+pub use socket::{BindError, PathMtuDiscovery, UdpError, UdpId, UdpOption, UdpStatus, WhenFull};
 
 pub(crate) use input::Delivery;
 

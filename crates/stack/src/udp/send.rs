@@ -1,5 +1,7 @@
 //! Datagrams leave.
 
+mod fragmented;
+
 use core::net::{IpAddr, SocketAddr};
 
 use gannet_base::Instant;
@@ -9,7 +11,7 @@ use gannet_wire::{IpProtocol, udp};
 
 use super::api::Udp;
 use super::blocks::{Gathered, Summing};
-use super::socket::{Cached, Socket, UdpError, UdpId};
+use super::socket::{Cached, PathMtuDiscovery, Socket, UdpError, UdpId};
 use crate::address;
 use crate::ip::{Ip, Path, Resolution};
 
@@ -26,6 +28,10 @@ struct Target {
     to: u16,
     /// Most payload of one datagram.
     datagram_max: usize,
+    /// Most payload of one datagram that leaves whole.
+    whole_max: usize,
+    /// Longest packet.
+    mtu: u32,
     /// Most payload of one frame, and most datagrams.
     frame_max: usize,
     segments_max: usize,
@@ -70,11 +76,18 @@ impl Udp {
         if size > target.datagram_max {
             return Err(UdpError::TooLarge);
         }
+        if size > target.whole_max {
+            target.segments_max = 1;
+        }
         let mut taken = 0;
         let mut rest = data;
         loop {
             let (frame, later) = rest.split_at(target.frame_len(rest.len(), size));
-            if send_frame(socket, ip, &target, (frame, size)) {
+            let sent = match size > target.whole_max && frame.len() > target.whole_max {
+                true => fragmented::send(socket, ip, &target, frame),
+                false => send_frame(socket, ip, &target, (frame, size)),
+            };
+            if sent {
                 taken += frame.len().div_ceil(size.max(1)).max(1);
                 rest = later;
             } else if frame.len() > size {
@@ -164,13 +177,23 @@ fn target<D: Driver>(
     };
     let many = capabilities.udp_segmentation && resolution == Resolution::Ready;
     let headers = path.ip_header_len() + udp::HEADER_LEN;
-    let datagram_max = (path.mtu as usize).saturating_sub(headers).min(room);
+    let mtu = match socket.path_mtu {
+        PathMtuDiscovery::Probe => capabilities.mtu,
+        _ => path.mtu,
+    };
+    let whole_max = (mtu as usize).saturating_sub(headers).min(room);
+    let datagram_max = match socket.path_mtu {
+        PathMtuDiscovery::Do | PathMtuDiscovery::Probe => whole_max,
+        PathMtuDiscovery::Want | PathMtuDiscovery::Dont => fragmented::payload_max(&path).min(room),
+    };
     Ok(Target {
         path,
         resolution,
         from: socket.local.port(),
         to: to.port(),
         datagram_max,
+        whole_max,
+        mtu,
         frame_max: if many {
             (PACKET_MAX - headers).min(room)
         } else {
@@ -208,6 +231,7 @@ fn cached_path<D: Driver>(
         .path(source, destination)
         .map_err(|_| UdpError::NoRoute)?;
     (path.ttl, path.tos) = (socket.ttl, socket.tos);
+    path.may_be_cut = socket.path_mtu == PathMtuDiscovery::Dont;
     socket.cached = Some(Cached { path, epoch });
     Ok(path)
 }

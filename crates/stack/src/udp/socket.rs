@@ -32,7 +32,8 @@ pub enum UdpError {
     WouldBlock,
     /// No link leads to the destination.
     NoRoute,
-    /// Longer than the path's MTU allows, or than one frame of the link holds.
+    /// Longer than 65,507 bytes (IPv6: 65,527) or than one frame of the link holds; or than the
+    /// path's MTU allows where [`PathMtuDiscovery`] forbids fragments.
     TooLarge,
     /// No destination was given and the socket is not connected.
     NotConnected,
@@ -75,6 +76,22 @@ pub enum WhenFull {
     DropOldest,
 }
 
+/// What becomes of datagrams longer than the path's MTU, and whether routers may cut those that
+/// are not; Linux's `IP_MTU_DISCOVER`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathMtuDiscovery {
+    /// They are sent in fragments; others must arrive whole (DF), so that a narrower path shows.
+    #[default]
+    Want,
+    /// They are refused; others must arrive whole.
+    Do,
+    /// They are sent in fragments, and routers may cut others, too.
+    Dont,
+    /// Datagrams up to the link's MTU must arrive whole, whatever is known of the path; longer ones
+    /// are refused. For applications that look for the path's MTU themselves.
+    Probe,
+}
+
 /// A setting of one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpOption {
@@ -86,6 +103,8 @@ pub enum UdpOption {
     SendBuffer(u32),
     /// Whether broadcasts may be sent.
     Broadcast(bool),
+    /// What becomes of datagrams longer than the path's MTU.
+    PathMtu(PathMtuDiscovery),
     /// Time to live of every packet; 64 at first, 0 is taken as 1.
     TimeToLive(u8),
     /// Type of service of every packet: Differentiated Services and the two ECN bits.
@@ -117,6 +136,7 @@ pub(super) struct Socket {
     /// Datagrams lost because the queue was full.
     pub(super) dropped: u64,
     pub(super) broadcast: bool,
+    pub(super) path_mtu: PathMtuDiscovery,
     pub(super) ttl: u8,
     pub(super) tos: u8,
     /// A send was refused since the socket was last reported writable.
@@ -144,6 +164,7 @@ impl Socket {
             when_full: WhenFull::default(),
             dropped: 0,
             broadcast: false,
+            path_mtu: PathMtuDiscovery::default(),
             ttl: Path::TTL,
             tos: 0,
             blocked: false,

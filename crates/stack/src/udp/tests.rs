@@ -55,7 +55,9 @@ fn nothing_kept<D: Simulated>(pair: &mut Pair<D>) {
 
 #[test]
 fn datagrams_of_every_size_over_links_of_every_kind() {
-    let sizes = [0, 1, 7, 8, 67, 68, 69, 128, 255, 256, 257, 1471, 1472];
+    let sizes = [
+        0, 1, 7, 8, 67, 68, 69, 128, 255, 256, 257, 1471, 1472, 1473, 2952, 2953, 16_385, 65_507,
+    ];
     let every = |pair: &mut Pair<WireDriver>| {
         let (from, to) = connected(pair);
         for (seed, len) in sizes.into_iter().enumerate() {
@@ -65,7 +67,7 @@ fn datagrams_of_every_size_over_links_of_every_kind() {
             assert_eq!(read(pair, to), Ok(data));
         }
         assert_eq!(read(pair, to), Err(UdpError::WouldBlock));
-        let long = pair.a.udp_send_to(pair.now, from, &[0; 1473], None);
+        let long = pair.a.udp_send_to(pair.now, from, &[0; 65_508], None);
         assert_eq!(long, Err(UdpError::TooLarge));
         nothing_kept(pair);
     };
@@ -81,7 +83,7 @@ fn datagrams_of_every_size_over_links_of_every_kind() {
     }
     let mut pair = Pair::channel(1);
     let (from, to) = connected(&mut pair);
-    for len in sizes.into_iter().chain([16_384, 16_385, 40_000, 65_507]) {
+    for len in sizes.into_iter().chain([16_384, 40_000]) {
         let data = bytes(len, len as u64);
         assert_eq!(pair.a.udp_send_to(pair.now, from, &data, None), Ok(len));
         pair.settle();
