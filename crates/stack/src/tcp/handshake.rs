@@ -474,7 +474,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     let Some(endpoint) = cx.ip.endpoint(conn.path.link) else {
         return;
     };
-    let sums = endpoint.capabilities().checksum == gannet_link::Checksum::Software;
+    let checksum = endpoint.capabilities().checksum;
     let Offer {
         mss: _,
         scale,
@@ -489,14 +489,13 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     if opening.sent == 1 {
         rtt.on_sample(cx.now.saturating_duration_since(opening.sent_at));
     }
-    let mut send = Send::new(opening.iss, send_mss, sums, rtt);
+    let mut send = Send::new(opening.iss, send_mss, checksum, rtt);
     if opening.sent > 1 {
         send.congestion.on_syn_lost();
     }
-    send.sack = sack;
+    (send.sack, send.timestamps) = (sack, timestamps);
     send.nagle = conn.settings.nagle;
-    send.buffer = conn.settings.send_buffer;
-    send.buffer_max = conn.settings.send_buffer_max;
+    (send.buffer, send.buffer_max) = (conn.settings.send_buffer, conn.settings.send_buffer_max);
     send.last_progress = cx.now;
     let window = u32::from(opening.window);
     let mut recv = new_recv(conn, cx, &opening, scale.is_some(), window);

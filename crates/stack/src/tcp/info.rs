@@ -51,6 +51,9 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         retransmissions: 0,
         timeouts: 0,
         fast_recoveries: 0,
+        spurious_recoveries: 0,
+        tail_probes: 0,
+        reordering_seen: false,
         window_scale: None,
         sack: false,
         timestamps: false,
@@ -87,6 +90,9 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.retransmissions = send.retransmissions;
     info.timeouts = send.timeouts;
     info.fast_recoveries = send.recoveries;
+    info.spurious_recoveries = send.undone;
+    info.tail_probes = send.tail_probes;
+    info.reordering_seen = send.rack.reordering_seen();
     info.sack = send.sack;
     info.soft_error = send.soft_error;
 }

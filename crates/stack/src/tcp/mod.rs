@@ -7,7 +7,9 @@
 //! | `seq.rs` | sequence numbers modulo 2^32 |
 //! | `rtt.rs` | round-trip time and retransmission time-out |
 //! | `congestion.rs` | congestion window: slow start, avoidance, recovery, idle restart |
-//! | `sack.rs` | the sender's scoreboard of selectively acknowledged ranges |
+//! | `sent.rs` | what was sent and when, and what became of it |
+//! | `rack.rs` | which transmission arrived last, and how long others may be late |
+//! | `sack.rs` | the SACK blocks that arrive |
 //! | `sack_blocks.rs` | the receiver's choice of blocks to report |
 //! | `assembler.rs` | out-of-order pieces waiting for the hole before them |
 //! | `window.rs` | window scaling, silly-window avoidance, Nagle, zero-window probes |
@@ -66,6 +68,7 @@ mod listen;
 mod notice;
 mod output;
 mod pressure;
+pub mod rack;
 mod recv;
 mod recv_queue;
 mod request;
@@ -76,6 +79,7 @@ pub mod sack_blocks;
 mod segment;
 mod send;
 mod send_queue;
+pub mod sent;
 pub mod seq;
 pub mod settings;
 mod socket;

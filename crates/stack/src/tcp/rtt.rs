@@ -1,7 +1,7 @@
 //! Round-trip time and retransmission time-out (RFC 6298, RFC 7323 section 4 and appendix G).
 //!
-//! Two ways to get samples: from time stamps (every acknowledgement that advances `snd.una`), or,
-//! without them, from one timed segment at a time ([`TimedSegment`], Karn's algorithm).
+//! Samples come from the record of what was sent and when (`sent.rs`): microseconds, where time
+//! stamps count milliseconds. One for each round trip feeds the time-out, all feed the minimum.
 //!
 //! Deviation: section 2.4 wants a minimum of one second. We use 200 ms as Linux and others do (and
 //! as Linux does, as a floor on the variance term, so the time-out is at least `SRTT + 200 ms`: a
@@ -12,7 +12,9 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
-use super::seq::SeqNum;
+mod least;
+
+use least::Least;
 
 /// Limits of the estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +67,7 @@ pub struct RttEstimator {
     base_rto: Duration,
     /// Time-outs since the last valid sample.
     back_off: u8,
-    min_rtt: Option<Duration>,
+    least: Least,
     latest: Option<Duration>,
 }
 
@@ -89,7 +91,7 @@ impl RttEstimator {
             smoothed: None,
             base_rto,
             back_off: 0,
-            min_rtt: None,
+            least: Least::new(),
             latest: None,
         }
     }
@@ -124,7 +126,7 @@ impl RttEstimator {
         self.base_rto = self.computed_rto(smoothed);
         self.back_off = 0;
         self.latest = Some(rtt);
-        self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        self.least.lower(rtt);
     }
 
     fn computed_rto(&self, Smoothed { srtt, rttvar }: Smoothed) -> Duration {
@@ -192,10 +194,18 @@ impl RttEstimator {
         self.smoothed.map(|s| Duration::from_nanos(s.rttvar))
     }
 
-    /// The smallest sample of the connection's life.
+    /// A round trip that was seen at `now`: for the shortest alone.
+    #[inline]
+    pub fn on_least(&mut self, rtt: Duration, now: Instant) {
+        self.least.see(rtt, now);
+    }
+
+    /// The shortest round trip of the last five to ten minutes. (One of no time at all is none: no
+    /// clock was read between.)
+    #[inline]
     #[must_use]
     pub fn min_rtt(&self) -> Option<Duration> {
-        self.min_rtt
+        self.least.get()
     }
 
     /// The last sample.
@@ -223,49 +233,6 @@ fn toward(old: u64, target: u64, divisor: u64) -> u64 {
 
 fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Karn's algorithm for connections without time stamps: at most one segment is being timed, and a
-/// retransmission that may cover it ends the measurement.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TimedSegment {
-    /// Sequence number that must be acknowledged, and when the segment left.
-    running: Option<(SeqNum, Instant)>,
-}
-
-impl TimedSegment {
-    /// No measurement running.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { running: None }
-    }
-
-    /// A segment with new data ending before `end` leaves at `now`. Ignored while one is timed.
-    pub fn on_send(&mut self, end: SeqNum, now: Instant) {
-        if self.running.is_none() {
-            self.running = Some((end, now));
-        }
-    }
-
-    /// Something was retransmitted: the next acknowledgement is ambiguous.
-    pub fn on_retransmit(&mut self) {
-        //= https://www.rfc-editor.org/rfc/rfc6298#section-3
-        //# TCP MUST use Karn's algorithm [KP87] for taking RTT samples.  That
-        //# is, RTT samples MUST NOT be made using segments that were
-        //# retransmitted (and thus for which it is ambiguous whether the reply
-        //# was for the first instance of the packet or a later instance).
-        self.running = None;
-    }
-
-    /// `snd.una` is now `una`; gives a sample if that covers the timed segment.
-    pub fn on_ack(&mut self, una: SeqNum, now: Instant) -> Option<Duration> {
-        let (end, sent) = self.running?;
-        if una.before(end) {
-            return None;
-        }
-        self.running = None;
-        Some(now.saturating_duration_since(sent))
-    }
 }
 
 #[cfg(test)]

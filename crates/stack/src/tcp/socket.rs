@@ -119,7 +119,7 @@ pub struct TcpInfo {
     pub rtt: Option<Duration>,
     /// Its variation.
     pub rtt_variation: Option<Duration>,
-    /// Smallest round trip seen.
+    /// Smallest round trip of the last five to ten minutes.
     pub rtt_min: Option<Duration>,
     /// Retransmission time-out.
     pub rto: Duration,
@@ -161,6 +161,12 @@ pub struct TcpInfo {
     pub timeouts: u64,
     /// Times fast recovery was entered.
     pub fast_recoveries: u64,
+    /// Recoveries and time-outs that turned out needless and were undone.
+    pub spurious_recoveries: u64,
+    /// Probes sent when no acknowledgement came for two round trips (RFC 8985).
+    pub tail_probes: u64,
+    /// Whether the path has delivered segments in another order than they were sent.
+    pub reordering_seen: bool,
     /// Window scale we apply, and the peer's; `None` when not negotiated.
     pub window_scale: Option<(u8, u8)>,
     /// Selective acknowledgements negotiated.

@@ -123,18 +123,23 @@ fn rfc_7323_appendix_g_weights() {
 }
 
 #[test]
-fn section_3_karn() {
-    let at = |ms| Instant::from_millis(ms);
-    let mut t = TimedSegment::new();
-    t.on_send(SeqNum(100), at(0));
-    t.on_send(SeqNum(200), at(5)); // one at a time
-    assert_eq!(t.on_ack(SeqNum(99), at(10)), None);
-    assert_eq!(t.on_ack(SeqNum(150), at(12)), Some(MS(12)));
-    assert_eq!(t.on_ack(SeqNum(200), at(13)), None, "was not timed");
-    t.on_send(SeqNum(300), at(20));
-    t.on_retransmit();
-    assert_eq!(t.on_ack(SeqNum(300), at(30)), None, "ambiguous");
-    // the clock of the caller never runs backwards, but a mistake costs only the sample
-    t.on_send(SeqNum(400), at(50));
-    assert_eq!(t.on_ack(SeqNum(400), at(40)), Some(MS(0)));
+fn the_least_of_the_last_minutes() {
+    let at = |s: u64| Instant::from_millis(s * 1000);
+    let mut e = estimator();
+    e.on_sample(Duration::ZERO);
+    assert_eq!(e.min_rtt(), None, "no clock was read between");
+    // seconds, round trip, least
+    let rows = [
+        (1, 20, 20),
+        (2, 30, 20),
+        (200, 10, 10),
+        (302, 50, 10), // the next window
+        (600, 40, 10),
+        (603, 60, 40), // the one with 10 is forgotten
+        (904, 70, 60),
+    ];
+    for (s, rtt, least) in rows {
+        e.on_least(MS(rtt), at(s));
+        assert_eq!(e.min_rtt(), Some(MS(least)), "at {s} s");
+    }
 }

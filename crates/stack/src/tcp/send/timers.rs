@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
+use super::ack::News;
 use super::{Send, SendTimer};
 use crate::tcp::window::probe_interval;
 
@@ -14,13 +15,23 @@ impl Send {
         self.wnd == 0 && self.nxt == self.una && self.nxt.before(self.end())
     }
 
-    /// Starts the timer if something must be waited for and it does not run.
+    /// One of the timers runs that expire when no answer comes.
+    #[inline]
+    pub(super) fn waits_for_answer(&self) -> bool {
+        matches!(
+            self.timer,
+            SendTimer::Retransmit(_) | SendTimer::Tail(_) | SendTimer::Reorder(_)
+        )
+    }
+
+    /// Something has left: starts the timer if it does not run.
     #[inline]
     pub(super) fn start_timer(&mut self, now: Instant) {
-        if matches!(self.timer, SendTimer::Retransmit(_)) {
-            return;
+        match self.timer {
+            SendTimer::Retransmit(_) | SendTimer::Reorder(_) => {}
+            SendTimer::Tail(_) => self.timer = SendTimer::Tail(self.probe_at(now, self.rto_at)),
+            _ => self.restart_timer(now),
         }
-        self.restart_timer(now);
     }
 
     //= https://www.rfc-editor.org/rfc/rfc6298#section-5
@@ -29,16 +40,54 @@ impl Send {
     //# (for the current value of RTO).
     #[inline]
     pub(super) fn restart_timer(&mut self, now: Instant) {
-        self.timer = if self.is_stuck() {
-            SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes))
+        if self.is_stuck() {
+            self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));
         } else if self.outstanding() {
-            SendTimer::Retransmit(now + self.rtt.rto())
+            self.rto_at = now + self.rtt.rto();
+            self.rearm(now);
         } else {
             //= https://www.rfc-editor.org/rfc/rfc6298#section-5
             //# (5.2) When all outstanding data has been acknowledged, turn off the
             //# retransmission timer.
-            SendTimer::Off
+            self.timer = SendTimer::Off;
+        }
+    }
+
+    /// The retransmission timer, from now.
+    pub(super) fn arm_retransmission(&mut self, now: Instant) {
+        self.rto_at = now + self.rtt.rto();
+        self.rearm(now);
+    }
+
+    /// The timer that is due next of the three that wait for an answer.
+    //= https://www.rfc-editor.org/rfc/rfc8985#section-8
+    //# When arming a RACK reordering timer or TLP
+    //# PTO timer, the sender SHOULD cancel any other pending timers.
+    #[inline]
+    pub(super) fn rearm(&mut self, now: Instant) {
+        self.timer = match self.doubt {
+            Some(at) => SendTimer::Reorder(at),
+            None if self.may_probe_tail() => SendTimer::Tail(self.probe_at(now, self.rto_at)),
+            None => SendTimer::Retransmit(self.rto_at),
         };
+    }
+
+    /// After an acknowledgement.
+    #[inline]
+    pub(super) fn time(&mut self, news: &News) {
+        if news.advanced {
+            return self.restart_timer(news.now);
+        }
+        self.adjust_timer(news.now);
+        let other = match self.timer {
+            SendTimer::Tail(_) => self.doubt.is_some() || !self.may_probe_tail(),
+            SendTimer::Retransmit(_) => self.doubt.is_some(),
+            SendTimer::Reorder(_) => true,
+            _ => false,
+        };
+        if other {
+            self.rearm(news.now);
+        }
     }
 
     /// After an acknowledgement of nothing new, or a look at the queue that sent nothing: the right
@@ -67,7 +116,11 @@ impl Send {
     pub(in crate::tcp) fn deadline(&self) -> Instant {
         match self.timer {
             SendTimer::Off => Instant::FAR_FUTURE,
-            SendTimer::Retransmit(at) | SendTimer::Persist(at) | SendTimer::Override(at) => at,
+            SendTimer::Retransmit(at)
+            | SendTimer::Persist(at)
+            | SendTimer::Override(at)
+            | SendTimer::Tail(at)
+            | SendTimer::Reorder(at) => at,
         }
     }
 
@@ -91,32 +144,21 @@ impl Send {
                 self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));
             }
             SendTimer::Retransmit(_) => self.on_timeout(now),
+            //= https://www.rfc-editor.org/rfc/rfc8985#section-7.3
+            //# After attempting to send a loss probe, regardless of whether a loss
+            //# probe was sent, the sender MUST re-arm the RTO timer, not the PTO
+            //# timer, if the FlightSize is not zero.
+            SendTimer::Tail(_) => {
+                //= https://www.rfc-editor.org/rfc/rfc8985#section-7.3
+                //# If either one of these two conditions is not met, then the sender
+                //# MUST skip sending a loss probe and MUST proceed to re-arm the RTO
+                //# timer, as specified at the end of this section.
+                self.tail.due = self.may_probe_tail();
+                self.rto_at = now + self.rtt.rto();
+                self.timer = SendTimer::Retransmit(self.rto_at);
+            }
+            SendTimer::Reorder(_) => self.on_doubt(now),
         }
         self.retries <= retries_max
-    }
-
-    //= https://www.rfc-editor.org/rfc/rfc6298#section-5
-    //# (5.4) Retransmit the earliest segment that has not been acknowledged
-    //# by the TCP receiver.
-    //= https://www.rfc-editor.org/rfc/rfc6298#section-5
-    //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").
-    fn on_timeout(&mut self, now: Instant) {
-        self.retries += 1;
-        self.timeouts += 1;
-        let flight = self.max - self.una;
-        self.congestion.on_rto(flight);
-        self.rtt.back_off();
-        self.timed.on_retransmit();
-        //= https://www.rfc-editor.org/rfc/rfc2018#section-5
-        //# After a retransmit timeout the data sender SHOULD turn off all of the SACKed bits,
-        //# since the timeout might indicate that the data receiver has reneged.
-        self.scoreboard.clear();
-        self.scoreboard.end_recovery();
-        self.recovery = None;
-        self.dup_acks = 0;
-        self.after_timeout = Some(self.max);
-        self.nxt = self.una;
-        self.resend_head = true;
-        self.timer = SendTimer::Retransmit(now + self.rtt.rto());
     }
 }

@@ -1,0 +1,198 @@
+//! What to send next, a list of cases; what follows when it has left.
+
+use gannet_base::Instant;
+
+use super::undo::Forward;
+use super::{Fin, Plan, Send, Why};
+use crate::tcp::seq::SeqNum;
+use crate::tcp::window::{SendAnswer, SendQuestion};
+
+impl Send {
+    /// What to send next; `None`: nothing now. `limit`: most payload bytes one emission can carry
+    /// (a super-segment's worth).
+    pub(in crate::tcp) fn next(&mut self, limit: u32) -> Option<Plan> {
+        let limit = limit.max(self.mss);
+        if self.resend_head {
+            let len = (self.queue.end() - self.una.min(self.queue.end())).min(self.mss);
+            return Some(self.plan(self.una, len, Why::Head));
+        }
+        if self.sent.lost() > 0 && !matches!(self.forward, Forward::Tries(_)) {
+            return self.next_lost();
+        }
+        if self.tail.due {
+            return Some(self.tail_probe());
+        }
+        if self.probe {
+            let len = u32::from(self.nxt.before(self.queue.end()));
+            return Some(self.plan(self.nxt, len, Why::Probe));
+        }
+        self.next_in_order(limit)
+    }
+
+    pub(super) fn plan(&self, seq: SeqNum, len: u32, why: Why) -> Plan {
+        let fin = self.fin != Fin::Open && seq + len == self.queue.end();
+        Plan { seq, len, fin, why }
+    }
+
+    /// What is lost, as far as the congestion window allows.
+    fn next_lost(&mut self) -> Option<Plan> {
+        let room = self.congestion.cwnd().saturating_sub(self.flight());
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+        //# (C) If cwnd - pipe >= 1 SMSS, the sender SHOULD transmit one or more
+        //# segments as follows:
+        if room < self.mss {
+            return None;
+        }
+        let (seq, len) = self.sent.next_lost()?;
+        let data = self.queue.end() - seq.min(self.queue.end());
+        Some(self.plan(seq, len.min(data).min(self.mss), Why::Hole))
+    }
+
+    /// Bytes the peer's window takes from `nxt` on.
+    #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+    //# However, a sending TCP peer MUST be robust against window shrinking, which may cause the
+    //# "usable window" (see Section 3.8.6.2.1) to become negative (MUST-34).
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+    //# If this happens, the sender SHOULD NOT send new data (SHLD-15), but SHOULD retransmit
+    //# normally the old unacknowledged data between SND.UNA and SND.UNA+SND.WND (SHLD-16).
+    pub(super) fn window_room(&self) -> u32 {
+        (self.una + self.wnd).since(self.nxt).max(0) as u32
+    }
+
+    /// Data from `nxt` on, new or (after a time-out) again; then the FIN.
+    #[inline]
+    fn next_in_order(&mut self, limit: u32) -> Option<Plan> {
+        if self.nxt.before(self.max) {
+            self.skip_sacked();
+        }
+        let queued = self.queue.end() - self.nxt.min(self.queue.end());
+        if queued == 0 {
+            self.note_starvation();
+            let due = self.fin != Fin::Open && self.nxt.before(self.end());
+            return due.then(|| self.plan(self.nxt, 0, Why::Next));
+        }
+        let window = self.window_room();
+        // RFC 3042; with SACK what is reported has left the flight by itself
+        let extra = match self.sack {
+            true => 0,
+            false => self.congestion.limited_transmit(self.dup_acks),
+        };
+        let cwnd = self.congestion.cwnd().saturating_add(extra);
+        let by_congestion = cwnd.saturating_sub(self.flight());
+        self.cwnd_limited = by_congestion < window.min(queued);
+        let question = SendQuestion {
+            queued,
+            usable: window.min(by_congestion),
+            mss: self.mss,
+            max_snd_wnd: self.max_wnd,
+            nagle_holds: self.nagle.holds(self.una, self.nxt, self.small_end)
+                && self.fin == Fin::Open,
+            pushed: true,
+            override_timeout: self.overridden,
+        };
+        match question.answer() {
+            SendAnswer::Send(n) => {
+                let whole = limit - limit % self.mss;
+                Some(self.plan(self.nxt, n.min(whole), Why::Next))
+            }
+            SendAnswer::Wait | SendAnswer::WaitForWindow => None,
+        }
+    }
+
+    /// The application has nothing more: the path could perhaps carry more than it is given.
+    #[inline]
+    fn note_starvation(&mut self) {
+        let flight = self.flight();
+        if flight < self.congestion.cwnd() {
+            self.sent.starve(flight);
+        }
+    }
+
+    /// Sending again what is behind `nxt`: jumps over what the peer has reported.
+    fn skip_sacked(&mut self) {
+        if let Some(end) = self.sent.sacked_until(self.nxt) {
+            self.nxt = end;
+        }
+    }
+
+    /// `plan` has left, with `len` of its bytes.
+    #[inline]
+    pub(in crate::tcp) fn on_sent(&mut self, plan: &Plan, len: u32, now: Instant) {
+        let fin = plan.fin && len == plan.len;
+        let end = plan.seq + len + u32::from(fin);
+        if fin {
+            self.fin = Fin::Sent;
+        }
+        match plan.why {
+            Why::Next => {
+                self.overridden = false;
+                self.nxt = end;
+                if !len.is_multiple_of(self.mss) {
+                    self.small_end = Some(end);
+                }
+            }
+            Why::Probe => self.probe = false,
+            Why::Hole => {}
+            Why::Tail => self.nxt = self.nxt.max(end),
+            Why::Head => {
+                self.resend_head = false;
+                self.nxt = self.nxt.max(end);
+            }
+        }
+        let again = plan.seq.before(self.max);
+        if again {
+            self.on_sent_again(plan, end.min(self.max), now);
+        }
+        if end.after(self.max) {
+            self.on_sent_anew(end, now);
+        }
+        if plan.why == Why::Tail {
+            self.on_tail_probe(again);
+        }
+        if self.recovery.is_some() {
+            self.congestion.on_recovery_send(len);
+        }
+        self.last_sent = now;
+        self.start_timer(now);
+    }
+
+    #[inline]
+    fn on_sent_anew(&mut self, end: SeqNum, now: Instant) {
+        if !self.outstanding() {
+            self.last_progress = now;
+        }
+        self.sent.push(self.max, end, now, self.flight());
+        self.max = end;
+    }
+
+    fn on_sent_again(&mut self, plan: &Plan, end: SeqNum, now: Instant) {
+        self.retransmissions += 1;
+        let len = end - plan.seq;
+        if plan.why != Why::Tail {
+            self.count_resent(len, now.as_millis());
+        }
+        let flight = self.flight().saturating_add(len);
+        self.sent.on_retransmit(plan.seq, end, now, flight);
+        if plan.why == Why::Hole && plan.seq == self.una {
+            // the answer to this is awaited from now on
+            self.arm_retransmission(now);
+        }
+    }
+
+    /// Less than a full segment waits for the acknowledgement of a small one (Nagle), for which the
+    /// timer runs, and the buffer is far from full: there is nothing to do.
+    #[inline]
+    pub(in crate::tcp) fn gathers(&self) -> bool {
+        self.gathers_with(0)
+    }
+
+    /// The same with `more` bytes behind what is queued.
+    #[inline]
+    pub(in crate::tcp) fn gathers_with(&self, more: u32) -> bool {
+        (self.queue.end() - self.nxt).saturating_add(more) < self.mss
+            && self.nagle.holds(self.una, self.nxt, self.small_end)
+            && self.waits_for_answer()
+            && self.room() > self.buffer_now() / 2
+    }
+}
