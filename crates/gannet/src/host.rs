@@ -104,6 +104,12 @@ impl Host {
         }
     }
 
+    /// Number of TCP connections that were closed here and whose peer has not acknowledged
+    /// everything yet: what [`HostBuilder::linger`] waits for.
+    pub fn undelivered(&self) -> usize {
+        self.inner.shared.lock().stack.tcp_undelivered()
+    }
+
     /// Number of TCP connections in any state, TIME-WAIT included.
     pub fn connections(&self) -> usize {
         self.inner.shared.lock().stack.tcp_connections()

@@ -226,8 +226,9 @@ impl TcpStream {
         Ok(self.socket.nodelay.load(Ordering::Relaxed))
     }
 
-    /// `Some(0)`: closing resets the connection and throws away what is unsent. Otherwise closing
-    /// never waits: the host goes on sending.
+    /// `Some(0)`: closing resets the connection and throws away what is unsent. `Some(time)`: the
+    /// last handle waits when it is dropped until the peer has acknowledged everything, at most so
+    /// long. `None` (the default): it does not wait. The host goes on sending in either case.
     ///
     /// # Errors
     /// `InvalidInput` when the connection has ended.
@@ -346,6 +347,25 @@ impl TcpStream {
     pub fn peek(&self, out: &mut [u8]) -> io::Result<usize> {
         self.socket
             .receive(|shard, _, id| shard.stack.tcp_peek(id, out))
+    }
+
+    /// The same behind the first `skip` bytes that wait to be read; 0 bytes when no more wait than
+    /// those.
+    ///
+    /// # Errors
+    /// As reading.
+    pub fn peek_at(&self, skip: usize, out: &mut [u8]) -> io::Result<usize> {
+        self.socket
+            .receive(|shard, _, id| shard.stack.tcp_peek_at(id, skip, out))
+    }
+
+    /// As reading `most` bytes, but throws them away without looking at them; how many.
+    ///
+    /// # Errors
+    /// As reading.
+    pub fn discard(&self, most: usize) -> io::Result<usize> {
+        self.socket
+            .receive(|shard, now, id| shard.stack.tcp_discard(now, id, most))
     }
 
     /// A block of the connection's memory, to be filled in place and sent with
@@ -584,9 +604,44 @@ impl<T> Ended for Option<T> {
     const END: Option<T> = None;
 }
 
+impl Connection {
+    /// Waits until the peer has acknowledged everything, as long as the application asked for.
+    #[cold]
+    fn linger(&self, time: Duration) {
+        let id = self.id;
+        let lingers = self.host.shared.call(|shard, now| {
+            // What was not read will be answered with a reset: then there is nothing to wait for.
+            let unread = shard.stack.tcp_info(id).is_none_or(|info| info.unread > 0);
+            !unread
+                && shard
+                    .stack
+                    .tcp_shutdown(now, id, StackShutdown::Write)
+                    .is_ok()
+        });
+        if !lingers {
+            return;
+        }
+        let until = Patience::Until(crate::clock::now() + time);
+        let socket = Socket::Connection(id);
+        // Too late is no error: the connection goes on without us.
+        let _ = self
+            .host
+            .shared
+            .wait(socket, (until, &Habit::default()), |shard, _| {
+                match shard.stack.tcp_status(id) {
+                    Some(status) if status.error.is_none() && !status.writable => Poll::Pending,
+                    _ => Poll::Ready(Ok(())),
+                }
+            });
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         let id = self.id;
+        if let Some(time) = lock(&self.linger).take().filter(|time| !time.is_zero()) {
+            self.linger(time);
+        }
         self.host.shared.call(|shard, now| {
             shard.pollers.forget(Socket::Connection(id));
             shard.stack.tcp_close(now, id);

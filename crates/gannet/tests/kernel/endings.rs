@@ -280,3 +280,28 @@ fn nothing_leads_elsewhere() {
         assert!(lan.kernel.run(|| Theirs::connect((GANNET, 9)).is_err()));
     });
 }
+
+/// Dropping a stream that lingers waits for the last acknowledgement, or for the time to pass.
+#[test]
+fn closing_lingers() {
+    on_every_link(|lan| {
+        let (mut ours, mut theirs) = lan.pair();
+        ours.set_linger(Some(PATIENCE)).unwrap();
+        let sent = pour(&mut ours, 3_000_000, 3);
+        let reader = std::thread::spawn(move || drain(&mut theirs, 3));
+        drop(ours);
+        // Everything was acknowledged: nothing of it waits to be sent any more.
+        assert_eq!(lan.host.undelivered(), 0);
+        assert_eq!(reader.join().unwrap(), sent);
+
+        let (mut ours, theirs) = lan.pair();
+        let time = Duration::from_millis(300);
+        ours.set_linger(Some(time)).unwrap();
+        ours.set_nonblocking(true).unwrap();
+        while ours.write(&[5; 65_536]).is_ok() {}
+        let begin = Instant::now();
+        drop(ours);
+        assert!(begin.elapsed() >= time);
+        drop(theirs);
+    });
+}

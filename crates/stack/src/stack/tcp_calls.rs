@@ -131,7 +131,33 @@ impl<D: Driver> Stack<D> {
     /// # Errors
     /// See [`RecvError`].
     pub fn tcp_peek(&mut self, id: TcpId, out: &mut [u8]) -> Result<usize, RecvError> {
-        self.tcp.peek(&mut self.ip, id, out)
+        self.tcp.peek_at(&mut self.ip, id, 0, out)
+    }
+
+    /// As [`Stack::tcp_peek`] behind the first `skip` bytes; 0 when no more than those wait.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn tcp_peek_at(
+        &mut self,
+        id: TcpId,
+        skip: usize,
+        out: &mut [u8],
+    ) -> Result<usize, RecvError> {
+        self.tcp.peek_at(&mut self.ip, id, skip, out)
+    }
+
+    /// As [`Stack::tcp_recv`] of `most` bytes that nobody wants to see.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn tcp_discard(
+        &mut self,
+        now: Instant,
+        id: TcpId,
+        most: usize,
+    ) -> Result<usize, RecvError> {
+        self.tcp.discard(&mut self.ip, now, id, most)
     }
 
     /// Takes the next received bytes without copying them: at most one block's worth. `None` at the

@@ -213,10 +213,13 @@ impl Connection {
     pub(super) fn is_writable(&self) -> bool {
         match &self.state {
             State::Open(open) => {
-                let open_for_writing = open.send.fin == super::send::Fin::Open;
-                !open_for_writing
-                    || open.phase == Phase::Closed
-                    || open.send.room() > open.send.buffer_now() / 3
+                if open.send.fin == super::send::Fin::Open {
+                    return open.send.room() > open.send.buffer_now() / 3
+                        || open.phase == Phase::Closed;
+                }
+                // who lingers waits for the last acknowledgement
+                let lingers = self.settings.linger.is_some_and(|time| !time.is_zero());
+                !(lingers && open.phase.sends())
             }
             State::SynSent(_) | State::SynReceived(_) => false,
             State::TimeWait(_) | State::Closed => true,

@@ -83,15 +83,44 @@ impl RecvQueue {
     }
 
     /// Copies bytes into `out` from position `skip` on and leaves them; how many.
-    pub(super) fn peek<D: Driver>(&self, endpoint: &Endpoint<D>, out: &mut [u8]) -> usize {
-        let mut done = 0;
+    pub(super) fn peek<D: Driver>(
+        &self,
+        endpoint: &Endpoint<D>,
+        skip: usize,
+        out: &mut [u8],
+    ) -> usize {
+        let (mut skip, mut done) = (skip, 0);
         for &range in &self.ranges {
             let Some(rest) = out.get_mut(done..).filter(|r| !r.is_empty()) else {
                 break;
             };
-            done += endpoint.read(range, rest);
+            let over = skip.min(range.len as usize);
+            skip -= over;
+            if (over as u32) < range.len {
+                done += endpoint.read(range.skip(over as u32), rest);
+            }
         }
         done
+    }
+
+    /// Removes up to `most` bytes; how many.
+    pub(super) fn discard<D: Driver>(&mut self, endpoint: &mut Endpoint<D>, most: usize) -> usize {
+        let mut left = most;
+        while left > 0
+            && let Some(first) = self.ranges.front_mut()
+        {
+            let n = left.min(first.len as usize);
+            left -= n;
+            self.bytes -= n as u32;
+            if n < first.len as usize {
+                *first = first.skip(n as u32);
+            } else {
+                // whole, so that it still names its block
+                endpoint.release(*first);
+                self.ranges.pop_front();
+            }
+        }
+        most - left
     }
 
     /// Takes the first range with its reference.

@@ -74,7 +74,8 @@ pub struct TcpStatus {
     pub state: TcpState,
     /// Reading gives bytes, the end, or an error at once.
     pub readable: bool,
-    /// Writing takes bytes or gives an error at once.
+    /// Writing takes bytes or gives an error at once. With [`TcpOption::Linger`] and writing shut
+    /// down: the peer has acknowledged everything.
     pub writable: bool,
     /// The peer will send no more and everything was read.
     pub read_closed: bool,

@@ -57,14 +57,45 @@ impl Tcp {
         }
     }
 
-    /// As [`Tcp::recv`], but leaves the bytes where they are.
+    /// As [`Tcp::recv`] of `most` bytes, but copies none of them.
     ///
     /// # Errors
     /// See [`RecvError`].
-    pub fn peek<D: Driver>(
+    pub fn discard<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        now: Instant,
+        id: TcpId,
+        most: usize,
+    ) -> Result<usize, RecvError> {
+        let entry = self
+            .table
+            .get_mut(id)
+            .ok_or(RecvError::Failed(TcpError::Aborted))?;
+        let link = entry.conn.path.link;
+        if let State::Open(open) = &mut entry.conn.state
+            && open.recv.queue.len() > 0
+            && let Some(endpoint) = ip.endpoint(link)
+        {
+            let n = open.recv.queue.discard(endpoint, most);
+            self.after_read(ip, now, id, n as u32);
+            return Ok(n);
+        }
+        match most {
+            0 => Ok(0),
+            _ => nothing_to_read(&mut entry.conn),
+        }
+    }
+
+    /// As [`Tcp::recv`], but leaves the bytes where they are, and begins behind the first `skip`.
+    ///
+    /// # Errors
+    /// See [`RecvError`].
+    pub fn peek_at<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,
         id: TcpId,
+        skip: usize,
         out: &mut [u8],
     ) -> Result<usize, RecvError> {
         let entry = self
@@ -76,7 +107,7 @@ impl Tcp {
             && open.recv.queue.len() > 0
             && let Some(endpoint) = ip.endpoint(link)
         {
-            return Ok(open.recv.queue.peek(endpoint, out));
+            return Ok(open.recv.queue.peek(endpoint, skip, out));
         }
         nothing_to_read(&mut entry.conn)
     }

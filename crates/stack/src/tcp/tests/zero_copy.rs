@@ -121,3 +121,36 @@ fn no_block_is_empty() {
     assert!(matches!(more, Err(RecvError::WouldBlock)), "{more:?}");
     p.assert_memory_is_back();
 }
+
+/// Any part of what waits is looked at, and any part thrown away, across the pieces it came in.
+#[test]
+fn peeking_behind_and_discarding() {
+    let mut p = Peer::active(mss_only(1460));
+    let text: Vec<u8> = (0..3000u32).map(|n| (n % 251) as u8).collect();
+    let mut at = 0;
+    for len in [1, 100, 1400, 7, 1000, 492] {
+        p.send(&seg(ACK, 1 + at as u32, 1).text(&text[at..at + len]));
+        at += len;
+    }
+    let id = p.id();
+    let mut out = [0; 600];
+    let mut gone = 0;
+    for step in [0, 1, 50, 700, 1, 1300] {
+        assert_eq!(p.host.tcp_discard(p.now, id, step), Ok(step));
+        gone += step;
+        for skip in [0, 1, 99, 100, 101, 947] {
+            let expected = text.get(gone + skip..).unwrap_or(&[]);
+            let n = p.host.tcp_peek_at(id, skip, &mut out).expect("text");
+            assert_eq!(n, expected.len().min(600), "{gone} {skip}");
+            assert_eq!(out[..n], expected[..n]);
+        }
+    }
+    let mut rest = [0; 3000];
+    let left = 3000 - gone;
+    assert_eq!(p.host.tcp_recv(p.now, id, &mut rest[..10]), Ok(10));
+    assert_eq!(rest[..10], text[gone..gone + 10]);
+    assert_eq!(p.host.tcp_discard(p.now, id, 5000), Ok(left - 10));
+    let nothing = p.host.tcp_discard(p.now, id, 1);
+    assert_eq!(nothing, Err(RecvError::WouldBlock));
+    p.assert_memory_is_back();
+}
