@@ -60,8 +60,8 @@ impl Default for IpConfig {
 /// Settings of TCP. Sizes in bytes.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
-    /// Send buffer of a new connection: how much may be written and not yet acknowledged. Grows with
-    /// the path, to two congestion windows, up to `send_buffer_max`.
+    /// Send buffer of a new connection: how much may be written and not yet acknowledged. Grows
+    /// with the path, to two congestion windows, up to `send_buffer_max`.
     pub send_buffer: u32,
     /// Limit of that growth.
     pub send_buffer_max: u32,
@@ -89,6 +89,11 @@ pub struct TcpConfig {
     pub syn_cookies: SynCookies,
     /// Retransmissions of data (R2) before giving up.
     pub data_retries: u8,
+    /// Orphans: connections whose application has let go and which still deliver what it wrote.
+    /// One more is reset.
+    pub orphans_max: usize,
+    /// Connections in TIME-WAIT (about 300 bytes each); one more ends the oldest.
+    pub time_wait_max: usize,
     /// Connections in all, beyond which no more are made.
     pub connections_max: usize,
     /// Idle time before the first keep-alive probe, where keep-alive is on.
@@ -133,6 +138,8 @@ impl Default for TcpConfig {
             syn_backlog: 2048,
             syn_cookies: SynCookies::OnOverflow,
             data_retries: 15,
+            orphans_max: 131_072,
+            time_wait_max: 131_072,
             connections_max: 65_536,
             keep_alive_idle: Duration::from_secs(7200),
             keep_alive_interval: Duration::from_secs(75),

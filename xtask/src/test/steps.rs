@@ -99,6 +99,18 @@ pub(super) const ALL: &[Step] = &[
         }),
     },
     Step {
+        name: "marks",
+        why: "floods, a million forged packets, memory of idle connections: in release code",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: MARKS,
+            target: Some("heavy"),
+            environment: FAST_RELEASE,
+            ..PLAIN
+        }),
+    },
+    Step {
         name: "loom",
         why: "every interleaving of the rings' atomics",
         cost: Cost::Slow,
@@ -191,6 +203,17 @@ const HEAVY: &[&str] = &[
     "-p",
     "gannet-drivers",
     "--tests",
+];
+
+/// Tests whose names begin with `mark_` do more in release code.
+const MARKS: &[&str] = &[
+    "test",
+    "--release",
+    "--locked",
+    "-p",
+    "gannet-stack",
+    "--lib",
+    "mark_",
 ];
 
 /// Loom tests have `loom` in their path.

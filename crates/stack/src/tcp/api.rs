@@ -474,6 +474,7 @@ impl Tcp {
                 State::TimeWait(_) | State::Closed => {}
             }
         });
+        self.limit_orphans(ip, now, id);
         self.output_one(ip, now, id.index);
     }
 

@@ -65,6 +65,10 @@ reasons! {
         CookieSent => "cookie_sent",
         /// Connections opened by a cookie that came back.
         CookieTaken => "cookie_taken",
+        /// Connections reset when their application let go, because too many others had been.
+        TooManyOrphans => "too_many_orphans",
+        /// Connections in TIME-WAIT forgotten early, because there were too many.
+        TimeWaitRecycled => "time_wait_recycled",
     }
 }
 

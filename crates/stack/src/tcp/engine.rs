@@ -12,6 +12,7 @@ use super::counters::{TcpCounters, TcpEvent};
 use super::error::TcpError;
 use super::icmp::{self, IcmpError};
 use super::isn::EphemeralPorts;
+use super::orphans::{Kept, Orphans};
 use super::output;
 use super::request::Requests;
 use super::socket::{TcpId, TcpReady};
@@ -33,6 +34,7 @@ pub struct Tcp {
     pub(super) table: Table,
     /// Connections that listeners are about to make.
     pub(super) requests: Requests,
+    pub(super) orphans: Orphans,
     pub(super) ports: EphemeralPorts,
     wheel: Wheel,
     /// Connections that owe output at the end of the batch.
@@ -58,6 +60,7 @@ impl Tcp {
             key,
             table: Table::new(key),
             requests: Requests::new(key),
+            orphans: Orphans::default(),
             ports: EphemeralPorts::new(key),
             wheel: Wheel::new(64),
             owing: Vec::new(),
@@ -324,8 +327,11 @@ impl Tcp {
             return;
         };
         let conn = &entry.conn;
-        if conn.listener.is_some() && !conn.attached {
-            self.settle_passive(index);
+        if !conn.attached {
+            match conn.listener {
+                Some(_) => self.settle_passive(index),
+                None => self.settle_orphan(ip, index),
+            }
         }
         let Some(entry) = self.table.at_mut(index) else {
             return;
@@ -503,6 +509,7 @@ impl Tcp {
     pub(super) fn forget<D: Driver>(&mut self, ip: &mut Ip<D>, index: u32) {
         self.wheel.cancel(index);
         if let Some(mut entry) = self.table.remove(index) {
+            self.orphans.change(entry.kept, Kept::No);
             entry.conn.free(ip);
             if entry.wants_memory {
                 self.memory_waiters.retain(|&w| w != index);

@@ -475,12 +475,8 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         return;
     };
     let checksum = endpoint.capabilities().checksum;
-    let Offer {
-        mss: _,
-        scale,
-        sack,
-        timestamp,
-    } = opening.offer;
+    let Offer { scale, sack, .. } = opening.offer;
+    let timestamp = opening.offer.timestamp;
     let timestamps = timestamp.is_some();
     let peer_mss = u32::from(opening.offer.mss());
     let send_mss = effective_mss(peer_mss, &conn.path, timestamps);

@@ -88,6 +88,7 @@ fn steps<D: Driver>(
     seg: &mut Segment,
     frame: &mut Frame,
 ) -> Step {
+    let start = seg.seq;
     let mut step = check_sequence(open, cx, seg, frame);
     if step == Step::Go {
         step = check_reset(open, seg);
@@ -99,6 +100,11 @@ fn steps<D: Driver>(
         step = check_ack(open, cx, link, seg);
     }
     if step == Step::Go {
+        // only now: a forger who hits the window, but not the acknowledgement, must not set the
+        // time by which others are judged (PAWS poisoning)
+        if let Some((value, _)) = seg.timestamps.filter(|_| open.timestamps) {
+            open.recv.record_timestamp(start, value, cx.now);
+        }
         check_urgent(open, seg);
         if seg.len > 0 && !attached && open.phase.takes_text() {
             step = Step::Refuse;
@@ -135,7 +141,7 @@ fn straight_line<D: Driver>(
     }
     if let Some((value, _)) = seg.timestamps {
         if value.wrapping_sub(recv.ts_recent) as i32 >= 0 {
-            recv.record_timestamp(seg, value, cx.now);
+            recv.record_timestamp(seg.seq, value, cx.now);
         } else {
             return false;
         }
@@ -178,7 +184,7 @@ fn check_sequence<D: Driver>(
             //# discussion), and if the RST bit is not set, then treat the
             //# arriving segment as not acceptable:
             Some((value, _)) if recv.is_old(value, cx.now) => {
-                return tell(seg, TcpEvent::OldTimestamp);
+                return Step::Challenge(TcpEvent::OldTimestamp);
             }
             Some(_) => {}
             //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
@@ -199,17 +205,15 @@ fn check_sequence<D: Driver>(
             return Step::Challenge(TcpEvent::UnexpectedSyn);
         }
         let old_end = seg.seq + seg.len;
-        if seg.len > 0 && old_end.before_eq(recv.nxt) && open.send.sack {
-            recv.sack.on_duplicate((seg.seq, old_end));
+        let again = seg.len > 0 && old_end.before_eq(open.recv.nxt) && open.send.sack;
+        if again && acceptable_ack(open, seg) {
+            open.recv.sack.on_duplicate((seg.seq, old_end));
         }
-        if seg.fin() && open.phase == Phase::TimeWait && old_end + 1 == recv.nxt {
+        if seg.fin() && open.phase == Phase::TimeWait && old_end + 1 == open.recv.nxt {
             // our last ACK was lost: 2 MSL begin again
             open.linger_until = cx.now + cx.config.time_wait;
         }
-        return tell(seg, TcpEvent::OutOfWindow);
-    }
-    if let Some((value, _)) = seg.timestamps.filter(|_| open.timestamps) {
-        recv.record_timestamp(seg, value, cx.now);
+        return tell(open, seg, TcpEvent::OutOfWindow);
     }
     if !seg.syn() && !seg.rst() {
         trim(open, seg, frame);
@@ -217,13 +221,16 @@ fn check_sequence<D: Driver>(
     Step::Go
 }
 
-/// The answer to an unacceptable segment. A retransmission or a window probe with text is answered
-/// at once; what carries nothing, rarely: two ends that disagree about where they are would answer
-/// each other for ever.
-fn tell(seg: &Segment, why: TcpEvent) -> Step {
-    match seg.seq_len() {
-        0 => Step::Challenge(why),
-        _ => Step::Ack(why),
+/// The answer to an unacceptable segment. A retransmission, whose acknowledgement was lost, is
+/// answered at once; what carries nothing, or does not look like anything that the peer can have
+/// sent, rarely: two ends that disagree about where they are would answer each other for ever, and
+/// a forger would make us send as much as he does.
+fn tell(open: &Open, seg: &Segment, why: TcpEvent) -> Step {
+    let back = open.recv.nxt - seg.seq;
+    let again = seg.seq_len() > 0 && back <= open.recv.buffer.max(65_535).saturating_mul(2);
+    match again && seg.has_ack() && acceptable_ack(open, seg) {
+        true => Step::Ack(why),
+        false => Step::Challenge(why),
     }
 }
 
@@ -290,6 +297,20 @@ fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: 
     if !seg.has_ack() {
         return Step::Drop(TcpEvent::NoAck);
     }
+    if !acceptable_ack(open, seg) {
+        return Step::Challenge(TcpEvent::BadAck);
+    }
+    let acked = acknowledge(open, cx, link, seg);
+    if acked.fin {
+        let before = open.phase;
+        open.phase = open.phase.after(Event::FinAcked);
+        entered(open, cx, before);
+    }
+    Step::Go
+}
+
+/// Whether the segment acknowledges what was sent, and nothing too old to be true.
+fn acceptable_ack(open: &Open, seg: &Segment) -> bool {
     let send = &open.send;
     //= https://www.rfc-editor.org/rfc/rfc5961#section-5.2
     //# The ACK value is considered acceptable only if
@@ -304,16 +325,7 @@ fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: 
     //# discarded and an ACK sent back.
     let most = send.max_wnd.saturating_add(send.max - send.una);
     let left = send.una.0.wrapping_sub(send.max_wnd);
-    if seg.ack.0.wrapping_sub(left) > most {
-        return Step::Challenge(TcpEvent::BadAck);
-    }
-    let acked = acknowledge(open, cx, link, seg);
-    if acked.fin {
-        let before = open.phase;
-        open.phase = open.phase.after(Event::FinAcked);
-        entered(open, cx, before);
-    }
-    Step::Go
+    seg.ack.0.wrapping_sub(left) <= most
 }
 
 /// How old the time stamp is that the segment echoes; `None` without one, or when it cannot be

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Open, State};
 use super::engine::Tcp;
+use super::orphans::Kept;
 use super::recv::{AckOwed, Recv};
 use super::send::{Fin, Send, SendTimer};
 use super::transitions::Phase;
@@ -27,6 +28,15 @@ impl Tcp {
                 "a connection that is over is forgotten"
             );
         }
+        let mut kept = [0, 0];
+        for index in self.table.indices() {
+            match self.table.at_mut(index).map_or(Kept::No, |e| e.kept) {
+                Kept::No => {}
+                Kept::Orphan => kept[0] += 1,
+                Kept::TimeWait => kept[1] += 1,
+            }
+        }
+        self.orphans.invariants(kept[0], kept[1]);
         self.table.invariants();
         self.requests.invariants();
         for (id, listener) in self.table.listeners() {

@@ -39,6 +39,7 @@
 //! | `send.rs`, `send_queue.rs` | the sending half |
 //! | `output.rs`, `header.rs` | the one door out |
 //! | `pressure.rs` | what happens when memory runs short |
+//! | `orphans.rs` | those that nobody holds: how many there may be |
 //! | `timers.rs` | whose time has come: what it does |
 //! | `reset.rs`, `icmp.rs` | resets for strangers; ICMP errors |
 //! | `segment.rs` | a segment that arrived, parsed |
@@ -66,6 +67,7 @@ mod invariants;
 pub mod isn;
 mod listen;
 mod notice;
+mod orphans;
 mod output;
 mod pressure;
 pub mod rack;

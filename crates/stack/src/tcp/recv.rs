@@ -23,6 +23,9 @@ use super::window::{WindowScale, WindowSize, window_to_advertise, window_update_
 /// Bookkeeping charged per out-of-order piece, so that one-byte segments cannot hold more memory
 /// than the buffer allows.
 const PIECE_OVERHEAD: u32 = 64;
+/// The least that a piece is charged: a small one shares a block with others, but keeps it from
+/// going home when those have gone (what Linux calls `truesize`).
+const PIECE_LEAST: u32 = 512;
 /// Segments acknowledged at once at the start of a connection and after a pause, so that the peer's
 /// slow start is not held up (the idea and the count are Linux's).
 const QUICK_ACKS: u8 = 16;
@@ -45,7 +48,7 @@ impl Piece for OutOfOrder {
     }
 
     fn cost(&self) -> u32 {
-        self.0.len.saturating_add(PIECE_OVERHEAD)
+        self.0.len.max(PIECE_LEAST).saturating_add(PIECE_OVERHEAD)
     }
 }
 
@@ -186,14 +189,15 @@ impl Recv {
         (tsval.wrapping_sub(self.ts_recent) as i32) < 0 && age <= INVALID_AFTER
     }
 
-    /// RFC 7323 section 4.3: remembers TSval of a segment that covers Last.ACK.sent.
+    /// RFC 7323 section 4.3: remembers TSval of a segment that starts at `seq` if it covers
+    /// Last.ACK.sent.
     #[inline]
-    pub(super) fn record_timestamp(&mut self, seg: &Segment, tsval: u32, now: Instant) {
+    pub(super) fn record_timestamp(&mut self, seq: SeqNum, tsval: u32, now: Instant) {
         //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
         //# R3) If an arriving segment satisfies SEG.TSval >= TS.Recent and SEG.SEQ <=
         //# Last.ACK.sent (see Section 4.3), then record its timestamp in TS.Recent.
         let newer = tsval.wrapping_sub(self.ts_recent) as i32 >= 0;
-        if newer && seg.seq.before_eq(self.last_ack_sent) {
+        if newer && seq.before_eq(self.last_ack_sent) {
             self.ts_recent = tsval;
             self.ts_recent_at = now;
         }
@@ -342,8 +346,8 @@ impl Recv {
         self.queue.len().saturating_add(self.assembler.cost())
     }
 
-    /// Memory is short and more than this connection's share waits to be read: nothing more is taken
-    /// in, although it was promised. The peer sends it again.
+    /// Memory is short and more than this connection's share waits to be read: nothing more is
+    /// taken in, although it was promised. The peer sends it again.
     #[inline]
     pub(super) fn refuses_text(&self) -> bool {
         self.queue.len() > self.share

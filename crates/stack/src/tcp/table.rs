@@ -10,6 +10,7 @@ use gannet_base::Instant;
 
 use super::connection::Connection;
 use super::ends::Ends;
+use super::orphans::Kept;
 use super::settings::Settings;
 use super::socket::{ListenerId, TcpId};
 use crate::address::{same_family, unspecified};
@@ -41,6 +42,8 @@ pub(super) struct Entry {
     pub(super) was: (bool, bool),
     /// Somebody waits for memory to write.
     pub(super) wants_memory: bool,
+    /// As what it is counted once nobody holds it.
+    pub(super) kept: Kept,
 }
 
 /// A listening socket.
@@ -102,6 +105,7 @@ impl Table {
             signalled: false,
             was: (false, false),
             wants_memory: false,
+            kept: Kept::No,
         };
         let index = match self.free.pop() {
             Some(index) => index,

@@ -13,7 +13,7 @@ use crate::testing::packet::four;
 
 impl Peer {
     /// An ICMP error from a router about our segment at `seq`.
-    fn icmp(&mut self, (kind, code): (u8, u8), rest: u32, seq: u32) {
+    pub(super) fn icmp(&mut self, (kind, code): (u8, u8), rest: u32, seq: u32) {
         let mut quoted = [0u8; 28];
         quoted[0] = 0x45;
         quoted[2..4].copy_from_slice(&1500u16.to_be_bytes());

@@ -14,6 +14,7 @@ mod recorder;
 mod resent;
 mod transfer;
 
+mod attack;
 mod close;
 mod closed;
 mod icmp;
