@@ -1,6 +1,6 @@
 //! Attacks (robustness.md section 3; RFC 5961, 5927, 1337), with their figures.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::vec::Vec;
 
@@ -123,10 +123,10 @@ fn challenge_acks_are_not_counted_together() {
         p.accept();
         ends.push((port, p.irs));
     }
-    (p.me, p.irs) = (SocketAddrV4::new(B, 1000), ends[0].1);
+    (p.me, p.irs) = (SocketAddr::new(B, 1000), ends[0].1);
     let challenged: usize = (0..1000).map(|n| p.send(&seg(RST, 2 + n, 0)).len()).sum();
     assert_eq!(challenged, 1);
-    (p.me, p.irs) = (SocketAddrV4::new(B, 1001), ends[1].1);
+    (p.me, p.irs) = (SocketAddr::new(B, 1001), ends[1].1);
     assert_eq!(p.brief(&seg(SYN, 9, 0)), [(ACK, 1, 1, 0)]);
 }
 
@@ -146,7 +146,7 @@ fn a_forged_time_stamp_is_forgotten() {
 #[test]
 fn desynchronised_hosts_do_not_storm() {
     let mut pair = Pair::wire(3, &WireConfig::default());
-    let at = SocketAddrV4::new(B, 80);
+    let at = SocketAddr::new(B, 80);
     let listener = pair.b.tcp_listen(at, 1).expect("free");
     let a = pair.a.tcp_connect(pair.now, None, at).expect("a route");
     pair.run_until(|p| p.b.tcp_can_accept(listener));
