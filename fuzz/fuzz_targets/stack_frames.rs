@@ -100,6 +100,7 @@ impl World {
         let config = LinkConfig {
             addresses: addresses.into(),
             peer: None,
+            ..LinkConfig::default()
         };
         let link = stack.add_link(left, config);
         stack.add_route(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0, Some(B), link);

@@ -66,6 +66,7 @@ impl World {
         let config = LinkConfig {
             addresses: addresses.into(),
             peer: None,
+            ..LinkConfig::default()
         };
         let link = stack.add_link(left, config);
         let at = SocketAddr::new(A, 80);

@@ -216,13 +216,14 @@ impl HostBuilder {
                             address: own.address,
                             prefix_len: own.len,
                         }],
-                        peer: None,
+                        ..LinkConfig::default()
                     };
                     shard.add_link(&name, endpoint, config)?
                 }
             };
             attached.push((own, id));
         }
+        shard.add_loopback()?;
         for (network, gateway) in self.routes {
             let network = Prefix::parse(&network)?;
             let gateway = Prefix::parse(&gateway)?.address;

@@ -10,8 +10,8 @@ use gannet_drivers::tap::TapDriver;
 use gannet_link::driver::Received;
 use gannet_link::peer::CHANNEL_CAPABILITIES;
 use gannet_link::{
-    Capabilities, Driver, Endpoint, Frame, HeapMemory, LinkState, Memory, OwnBlocks, Pool, Range,
-    Slot, View,
+    Capabilities, Driver, Endpoint, Frame, HeapMemory, LinkState, LoopDriver, Memory, OwnBlocks,
+    Pool, Range, Slot, View,
 };
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -26,6 +26,8 @@ pub(crate) enum AnyDriver {
     /// A network of processes as a whole: it has our address, and packets to peers without a
     /// channel end here, as on any wire to whose end nobody is plugged.
     Network,
+    /// Back to this host.
+    Loop(LoopDriver),
     /// An interface of the kernel.
     Packet(PacketDriver),
     /// The kernel itself.
@@ -74,12 +76,22 @@ pub(crate) fn network_endpoint() -> io::Result<Endpoint<AnyDriver>> {
     Ok(Endpoint::new(Pool::new(own, BLOCK, 0), AnyDriver::Network))
 }
 
+/// Bytes in a block and blocks of the loopback: 16 MiB that are touched only when used.
+const LOOPBACK: (u32, u32) = (16 << 10, 1024);
+
+/// The endpoint that leads back to this host.
+pub(crate) fn loopback_endpoint() -> io::Result<Endpoint<LoopDriver>> {
+    let (block_bytes, blocks) = LOOPBACK;
+    let endpoint = LoopDriver::endpoint(block_bytes, blocks);
+    endpoint.ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
 impl AnyDriver {
     /// The descriptor that is readable when there are frames.
     pub(crate) fn traffic_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             AnyDriver::Channel(channel) => Some(channel.wake_fd()),
-            AnyDriver::Network => None,
+            AnyDriver::Network | AnyDriver::Loop(_) => None,
             AnyDriver::Packet(packet) => Some(packet.wake_fd()),
             AnyDriver::Tap(tap) => Some(tap.wake_fd()),
             AnyDriver::Captured(captured) => captured.inner().traffic_fd(),
@@ -91,7 +103,7 @@ impl AnyDriver {
     /// kernel would announce every single frame, both ways, to watchers who are awake and know.
     pub(crate) fn tells_all(&self) -> bool {
         match self {
-            AnyDriver::Channel(_) | AnyDriver::Network => false,
+            AnyDriver::Channel(_) | AnyDriver::Network | AnyDriver::Loop(_) => false,
             AnyDriver::Packet(_) | AnyDriver::Tap(_) => true,
             AnyDriver::Captured(captured) => captured.inner().tells_all(),
         }
@@ -102,7 +114,9 @@ impl AnyDriver {
         match self {
             AnyDriver::Channel(channel) => Some(channel.control_fd()),
             AnyDriver::Captured(captured) => captured.inner().hang_up_fd(),
-            AnyDriver::Network | AnyDriver::Packet(_) | AnyDriver::Tap(_) => None,
+            AnyDriver::Network | AnyDriver::Loop(_) | AnyDriver::Packet(_) | AnyDriver::Tap(_) => {
+                None
+            }
         }
     }
 
@@ -111,7 +125,7 @@ impl AnyDriver {
         match self {
             AnyDriver::Channel(channel) => channel.drain_wake(),
             AnyDriver::Captured(captured) => captured.inner().rung(),
-            AnyDriver::Network | AnyDriver::Packet(_) | AnyDriver::Tap(_) => {}
+            AnyDriver::Network | AnyDriver::Loop(_) | AnyDriver::Packet(_) | AnyDriver::Tap(_) => {}
         }
     }
 
@@ -120,7 +134,7 @@ impl AnyDriver {
         match self {
             AnyDriver::Channel(channel) => drop(channel.check_peer()),
             AnyDriver::Captured(captured) => captured.inner_mut().hung_up(),
-            AnyDriver::Network | AnyDriver::Packet(_) | AnyDriver::Tap(_) => {}
+            AnyDriver::Network | AnyDriver::Loop(_) | AnyDriver::Packet(_) | AnyDriver::Tap(_) => {}
         }
     }
 
@@ -128,7 +142,7 @@ impl AnyDriver {
     /// room again.
     pub(crate) fn is_blocked(&self) -> bool {
         match self {
-            AnyDriver::Channel(_) | AnyDriver::Network => false,
+            AnyDriver::Channel(_) | AnyDriver::Network | AnyDriver::Loop(_) => false,
             AnyDriver::Packet(packet) => packet.wants_write(),
             AnyDriver::Tap(tap) => tap.wants_write(),
             AnyDriver::Captured(captured) => captured.inner().is_blocked(),
@@ -142,6 +156,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.capabilities(),
             AnyDriver::Network => &CHANNEL_CAPABILITIES,
+            AnyDriver::Loop(d) => d.capabilities(),
             AnyDriver::Packet(d) => d.capabilities(),
             AnyDriver::Tap(d) => d.capabilities(),
             AnyDriver::Captured(d) => d.capabilities(),
@@ -158,6 +173,7 @@ impl Driver for AnyDriver {
                 }
                 true
             }
+            AnyDriver::Loop(d) => d.transmit(pool, slot),
             AnyDriver::Packet(d) => d.transmit(pool, slot),
             AnyDriver::Tap(d) => d.transmit(pool, slot),
             AnyDriver::Captured(d) => d.transmit(pool, slot),
@@ -169,6 +185,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.room(),
             AnyDriver::Network => 1,
+            AnyDriver::Loop(d) => d.room(),
             AnyDriver::Packet(d) => d.room(),
             AnyDriver::Tap(d) => d.room(),
             AnyDriver::Captured(d) => d.room(),
@@ -180,6 +197,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.receive(pool, frame),
             AnyDriver::Network => Received::Empty,
+            AnyDriver::Loop(d) => d.receive(pool, frame),
             AnyDriver::Packet(d) => d.receive(pool, frame),
             AnyDriver::Tap(d) => d.receive(pool, frame),
             AnyDriver::Captured(d) => d.receive(pool, frame),
@@ -191,6 +209,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.reclaim(pool),
             AnyDriver::Network => 0,
+            AnyDriver::Loop(d) => d.reclaim(pool),
             AnyDriver::Packet(d) => d.reclaim(pool),
             AnyDriver::Tap(d) => d.reclaim(pool),
             AnyDriver::Captured(d) => d.reclaim(pool),
@@ -202,6 +221,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.flush(pool),
             AnyDriver::Network => {}
+            AnyDriver::Loop(d) => d.flush(pool),
             AnyDriver::Packet(d) => d.flush(pool),
             AnyDriver::Tap(d) => d.flush(pool),
             AnyDriver::Captured(d) => d.flush(pool),
@@ -213,6 +233,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.release(range),
             AnyDriver::Network => {}
+            AnyDriver::Loop(d) => d.release(range),
             AnyDriver::Packet(d) => d.release(range),
             AnyDriver::Tap(d) => d.release(range),
             AnyDriver::Captured(d) => d.release(range),
@@ -224,6 +245,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.read(range, out),
             AnyDriver::Network => 0,
+            AnyDriver::Loop(d) => d.read(range, out),
             AnyDriver::Packet(d) => d.read(range, out),
             AnyDriver::Tap(d) => d.read(range, out),
             AnyDriver::Captured(d) => d.read(range, out),
@@ -234,6 +256,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.view(range),
             AnyDriver::Network => None,
+            AnyDriver::Loop(d) => d.view(range),
             AnyDriver::Packet(d) => d.view(range),
             AnyDriver::Tap(d) => d.view(range),
             AnyDriver::Captured(d) => d.view(range),
@@ -244,6 +267,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.arm(),
             AnyDriver::Network => true,
+            AnyDriver::Loop(d) => d.arm(),
             AnyDriver::Packet(d) => d.arm(),
             AnyDriver::Tap(d) => d.arm(),
             AnyDriver::Captured(d) => d.arm(),
@@ -254,6 +278,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.disarm(),
             AnyDriver::Network => {}
+            AnyDriver::Loop(d) => d.disarm(),
             AnyDriver::Packet(d) => d.disarm(),
             AnyDriver::Tap(d) => d.disarm(),
             AnyDriver::Captured(d) => d.disarm(),
@@ -265,6 +290,7 @@ impl Driver for AnyDriver {
         match self {
             AnyDriver::Channel(d) => d.state(),
             AnyDriver::Network => LinkState::Up,
+            AnyDriver::Loop(d) => d.state(),
             AnyDriver::Packet(d) => d.state(),
             AnyDriver::Tap(d) => d.state(),
             AnyDriver::Captured(d) => d.state(),

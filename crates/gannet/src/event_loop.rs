@@ -11,6 +11,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How long calls that never have to wait may go on before they give the loop a turn.
 const TURN_EVERY: Duration = Duration::from_micros(100);
 
+/// Turns at the end of a call that sent something to this host.
+const TURNS_TO_ITSELF: usize = 4;
+
 impl Shard {
     /// Takes in what arrived, does what is due, sends what that leads to, and tells who waited for
     /// it. Says whether anything happened.
@@ -39,6 +42,20 @@ impl Shard {
     pub(crate) fn turn_with_look(&mut self, now: Instant) {
         self.look_due = now;
         self.turn(now);
+    }
+
+    /// The call that is about to end has sent something to this very host, whose other threads may
+    /// all be asleep: nothing would wake them but this. Answers and answers to answers, up to a
+    /// limit; whoever leads the event loop does the rest.
+    #[cold]
+    pub(crate) fn listen_to_itself(&mut self, now: Instant) {
+        for _ in 0..TURNS_TO_ITSELF {
+            self.turn(now);
+            self.stack.flush();
+            if !self.talks_to_itself() {
+                break;
+            }
+        }
     }
 
     /// New channels, dead peers, doorbells rung. Rings are forgotten here, so the links must be

@@ -80,12 +80,14 @@ impl Host {
         &self.inner
     }
 
-    /// The host's addresses, each once, in the order of its links.
+    /// The host's addresses, each once, in the order of its links; those of the loopback, which
+    /// every host has, are left out.
     pub fn addresses(&self) -> Vec<IpAddr> {
         let shard = self.inner.shared.lock();
         let mut all = Vec::new();
         let links: Vec<LinkId> = shard.stack.link_ids().collect();
-        for config in links.iter().filter_map(|&id| shard.stack.link_config(id)) {
+        let configs = links.iter().filter_map(|&id| shard.stack.link_config(id));
+        for config in configs.filter(|config| !config.loopback) {
             for own in &config.addresses {
                 if !all.contains(&own.address) {
                     all.push(own.address);

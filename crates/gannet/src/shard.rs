@@ -12,7 +12,7 @@ use gannet_stack::tcp::{ListenerId, TcpId};
 use gannet_stack::udp::UdpId;
 use gannet_stack::{LinkAddress, LinkConfig, LinkId, Stack};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +55,8 @@ pub(crate) struct Shard {
     pub(crate) watch: Arc<Watch>,
     /// Kept for its memory.
     pub(crate) signals: Signals,
+    /// Whether frames to ourselves wait.
+    to_ourselves: Option<gannet_link::loopback::Waiting>,
     links: Vec<Attached>,
     next_link: u32,
     links_generation: u32,
@@ -88,6 +90,7 @@ impl Shard {
             pollers: Pollers::default(),
             watch,
             signals: Signals::default(),
+            to_ourselves: None,
             links: Vec::new(),
             next_link: 0,
             links_generation: 1,
@@ -132,6 +135,33 @@ impl Shard {
         Ok(id)
     }
 
+    /// Attaches the link that leads back to this host.
+    pub(crate) fn add_loopback(&mut self) -> io::Result<LinkId> {
+        let endpoint = crate::driver::loopback_endpoint()?;
+        self.to_ourselves = Some(endpoint.driver.waiting());
+        let own = [
+            (IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
+            (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+        ];
+        let own = own.map(|(address, prefix_len)| LinkAddress {
+            address,
+            prefix_len,
+        });
+        let config = LinkConfig {
+            addresses: own.into(),
+            loopback: true,
+            ..LinkConfig::default()
+        };
+        let endpoint = crate::driver::any(endpoint, AnyDriver::Loop);
+        self.add_link("loopback", endpoint, config)
+    }
+
+    /// Whether something that this host sent to itself waits to be taken in.
+    #[inline]
+    pub(crate) fn talks_to_itself(&self) -> bool {
+        self.to_ourselves.as_ref().is_some_and(|w| w.any())
+    }
+
     /// Joins a network of processes: our address on it, and others can knock.
     pub(crate) fn add_network(&mut self, network: Network) -> io::Result<LinkId> {
         let index = self.networks.len() as u32;
@@ -143,6 +173,7 @@ impl Shard {
                 prefix_len: network.own.len,
             }],
             peer: None,
+            ..LinkConfig::default()
         };
         let name = format!("network-{}", network.name());
         let id = self.add_link(&name, crate::driver::network_endpoint()?, config)?;
@@ -170,6 +201,7 @@ impl Shard {
                 prefix_len: network.own.len,
             }],
             peer: Some(peer),
+            ..LinkConfig::default()
         };
         // A peer that has started anew: the channel to its former life is not worth keeping.
         let name = format!("channel-{}-{}", network.name(), peer);
@@ -326,6 +358,9 @@ impl Shard {
 
     /// When the event loop must turn again at the latest.
     pub(crate) fn next_timeout(&self) -> Instant {
+        if self.talks_to_itself() {
+            return self.turned;
+        }
         let knocking = self
             .networks
             .iter()

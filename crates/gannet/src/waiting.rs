@@ -459,6 +459,9 @@ impl Shared {
     #[inline]
     fn call_ends(&self, shard: &mut Shard, now: Instant) {
         shard.stack.flush();
+        if shard.talks_to_itself() {
+            shard.listen_to_itself(now);
+        }
         shard.waiting.ended = now;
         if self.mind_the_leader(shard) {
             return;

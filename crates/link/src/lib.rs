@@ -23,6 +23,7 @@
 //!   lie.
 //! * [`driver`]: the [`Driver`] trait and [`Capabilities`].
 //! * [`peer`]: the driver between two memories, in one process or two. [`endpoint`]: pool + driver.
+//! * [`loopback`]: the driver that leads back to ourselves.
 //! * [`sync`]: the atomics, so that loom can replace them.
 
 #![no_std]
@@ -36,6 +37,7 @@ pub mod driver;
 pub mod endpoint;
 pub mod frame;
 pub mod layout;
+pub mod loopback;
 pub mod peer;
 pub mod pool;
 pub mod ring;
@@ -47,6 +49,7 @@ pub use driver::{Capabilities, Checksum, Driver, LinkState, Medium};
 pub use endpoint::{Endpoint, Full};
 pub use frame::{Frame, RxChecksum, SlotFault};
 pub use layout::Layout;
+pub use loopback::LoopDriver;
 pub use peer::{Doorbell, NoDoorbell, PeerDriver, pair};
 pub use pool::{Arena, BlockId, OwnedBlock, Pool};
 pub use segment::{HeapMemory, Memory, OwnBlocks, PeerBlocks, Range, Space, View};

@@ -26,6 +26,12 @@ pub struct LinkConfig {
     /// The one host at the other end, when the link is a channel: only packets from it are taken,
     /// and packets to it go this way.
     pub peer: Option<IpAddr>,
+    /// It leads back to this host: packets to any address of ours go this way, and loopback
+    /// addresses are ours. At most one such link is used, the first. Its driver must bring back
+    /// what is sent, and nothing else ([`gannet_link::LoopDriver`]).
+    pub loopback: bool,
+    /// The VLAN (1 to 4094) whose frames are sent and taken on an Ethernet; `None`: untagged ones.
+    pub vlan: Option<u16>,
 }
 
 /// An endpoint with its addresses.

@@ -1,7 +1,7 @@
 //! A host's stack: links, ICMP, UDP and TCP put together. The order of a poll is the map of this
 //! crate.
 //!
-//! Not here: packets from the host to itself (no route leads to our own addresses), forwarding.
+//! Not here: forwarding.
 
 mod tcp_calls;
 mod udp_calls;

@@ -126,6 +126,7 @@ impl<D: Simulated> Pair<D> {
             }]
             .into(),
             peer,
+            ..LinkConfig::default()
         };
         let (mut a, mut b) = (host(1), host(2));
         let link_a = a.add_link(left, link(A, peers.0));

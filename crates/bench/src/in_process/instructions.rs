@@ -225,6 +225,7 @@ fn host(number: u8, end: Endpoint<PeerDriver<NoDoorbell>>) -> Stack<PeerDriver<N
             }]
             .into(),
             peer: Some(address(3 - number)),
+            ..LinkConfig::default()
         },
     );
     stack

@@ -137,6 +137,7 @@ impl Host {
             LinkConfig {
                 addresses: addresses.into(),
                 peer: None,
+                ..LinkConfig::default()
             },
         );
         if routed {

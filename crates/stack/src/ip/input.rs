@@ -64,8 +64,13 @@ impl<D: Driver> Ip<D> {
         }
         let (header, header_len) = ip_header(&link.endpoint, frame)?;
         options_harmless(&header)?;
-        source_possible(link, header.src)?;
-        self.not_from_ourselves(header.src)?;
+        if link.config.loopback {
+            // Only we put packets on this link; but the address may have gone meanwhile.
+            self.from_ourselves(header.src)?;
+        } else {
+            source_possible(link, header.src)?;
+            self.not_from_ourselves(header.src)?;
+        }
         self.for_us(link, &header, cast)?;
         if is_fragment(&header) {
             return self.fragment_arrives(now, (id, &header, header_len), frame);
@@ -99,6 +104,13 @@ impl<D: Driver> Ip<D> {
         }
     }
 
+    fn from_ourselves(&self, source: Ipv4Addr) -> Result<(), DropReason> {
+        match self.is_local(source.into()) {
+            true => Ok(()),
+            false => Err(DropReason::IpSource),
+        }
+    }
+
     //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
     //# A host MUST silently discard an incoming datagram that is not destined for the host.
     #[inline]
@@ -106,7 +118,9 @@ impl<D: Driver> Ip<D> {
         let broadcast = is_broadcast_on(link, header.dst.into());
         // A packet for one host in a frame for many is a forged or misled one (RFC 1122 section
         // 3.3.6).
-        let ours = broadcast || (cast == Cast::One && self.is_local(header.dst.into()));
+        let martian = header.dst.is_loopback() && !link.config.loopback;
+        let local = !martian && self.is_local(header.dst.into());
+        let ours = broadcast || (cast == Cast::One && local);
         if !ours {
             return Err(DropReason::IpNotForUs);
         }

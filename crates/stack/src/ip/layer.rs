@@ -82,10 +82,21 @@ impl<D: Driver> Ip<D> {
         self.drops.add(reason);
     }
 
-    /// Whether `address` is one of ours, on any link.
+    /// Whether `address` is one of ours, on any link; loopback addresses are, when there is a link
+    /// for them.
     pub fn is_local(&self, address: IpAddr) -> bool {
+        if address.is_loopback() {
+            return self.loopback().is_some();
+        }
         let mut links = self.links.iter();
         links.any(|(_, l)| l.config.addresses.iter().any(|a| a.address == address))
+    }
+
+    /// The link that leads back to this host.
+    pub(super) fn loopback(&self) -> Option<LinkId> {
+        let mut links = self.links.iter();
+        let found = links.find(|(_, l)| l.config.loopback && !l.gone);
+        found.map(|(id, _)| id)
     }
 
     /// Whether `address` means every host of a network: 255.255.255.255, or the last address of a
@@ -93,7 +104,7 @@ impl<D: Driver> Ip<D> {
     pub fn is_broadcast(&self, address: IpAddr) -> bool {
         let of = |l: &LinkConfig| {
             let mut own = l.addresses.iter();
-            own.any(|a| is_broadcast_of(a, address))
+            !l.loopback && own.any(|a| is_broadcast_of(a, address))
         };
         address::is_broadcast(address) || self.links.iter().any(|(_, l)| of(&l.config))
     }

@@ -1,7 +1,6 @@
 //! IPv4: where packets go, their headers, and what arrives.
 //!
-//! Not here: forwarding,
-//! multicast, and packets to our own addresses: no link leads to ourselves.
+//! Not here: forwarding.
 //!
 //! | file | job |
 //! |---|---|

@@ -40,14 +40,19 @@ impl<D: Driver> Ip<D> {
     /// address of their own if there are any (a channel's peer counts as a prefix of 32 bits).
     ///
     /// # Errors
-    /// [`NoRoute`] when no link leads there (none ever leads to our own addresses, to multicast
-    /// groups, to 0.0.0.0 or 127.0.0.0/8), or `source` is not ours.
+    /// [`NoRoute`] when no link leads there (none ever leads to multicast groups or to 0.0.0.0, and
+    /// to our own addresses only one for that), or `source` is not ours.
     pub fn path(&self, source: Option<IpAddr>, destination: IpAddr) -> Result<Path, NoRoute> {
-        let nowhere = destination.is_unspecified()
-            || destination.is_multicast()
-            || destination.is_loopback()
-            || self.is_local(destination);
+        let nowhere = destination.is_unspecified() || destination.is_multicast();
         if nowhere || source.is_some_and(|s| !self.is_local(s)) {
+            return Err(NoRoute);
+        }
+        if destination.is_loopback() || self.is_local(destination) {
+            return self.path_to_ourselves(source, destination);
+        }
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+        //# Addresses of this form MUST NOT appear outside a host.
+        if source.is_some_and(|s| s.is_loopback()) {
             return Err(NoRoute);
         }
         let best = self.best_link(source, destination).ok_or(NoRoute)?;
@@ -79,12 +84,42 @@ impl<D: Driver> Ip<D> {
         })
     }
 
+    /// The way to one of our own addresses: never over a wire.
+    fn path_to_ourselves(
+        &self,
+        source: Option<IpAddr>,
+        destination: IpAddr,
+    ) -> Result<Path, NoRoute> {
+        let id = self.loopback().ok_or(NoRoute)?;
+        let link = self.links.get(id).ok_or(NoRoute)?;
+        let source = match source {
+            Some(source) => source,
+            None if destination.is_loopback() => own_address(link, destination).ok_or(NoRoute)?,
+            None => destination,
+        };
+        if !address::same_family(source, destination) {
+            return Err(NoRoute);
+        }
+        Ok(Path {
+            link: id,
+            source,
+            destination,
+            next_hop: destination,
+            mtu: link.endpoint.capabilities().mtu,
+            header: Some(LinkHeader::NONE),
+            ttl: Path::TTL,
+            tos: 0,
+            may_be_cut: false,
+        })
+    }
+
     fn best_link(&self, source: Option<IpAddr>, destination: IpAddr) -> Option<Candidate> {
         let has = |link: &Link<D>| {
             let mut own = link.config.addresses.iter();
             source.is_none_or(|s| own.any(|a| a.address == s))
         };
-        let connected = self.links.iter().filter(|(_, l)| !l.gone);
+        let usable = |l: &Link<D>| !l.gone && !l.config.loopback;
+        let connected = self.links.iter().filter(|(_, l)| usable(l));
         let connected = connected.filter_map(|(id, link)| {
             Some(Candidate {
                 has_source: has(link),
@@ -172,6 +207,9 @@ fn connected_prefix<D>(link: &Link<D>, destination: IpAddr) -> Option<u8> {
 
 /// Whether `destination` means every host on `link`.
 pub(super) fn is_broadcast_on<D>(link: &Link<D>, destination: IpAddr) -> bool {
+    if link.config.loopback {
+        return false;
+    }
     let mut own = link.config.addresses.iter();
     address::is_broadcast(destination) || own.any(|a| is_broadcast_of(a, destination))
 }

@@ -1,5 +1,7 @@
 //! Robustness L1, L2, I1 to I8, I10 and the choice of paths.
 
+mod loopback;
+
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::vec;
@@ -285,6 +287,7 @@ fn a_channel_takes_packets_from_its_peer_alone() {
     let config = LinkConfig {
         addresses: vec![own],
         peer: Some(IpAddr::from([192, 0, 2, 77])),
+        ..LinkConfig::default()
     };
     let id = pair.b.add_link(left, config);
     let endpoint = pair.b.link_mut(id).expect("there");
@@ -373,6 +376,7 @@ fn the_longest_prefix_decides() {
     let config = LinkConfig {
         addresses: vec![own],
         peer: None,
+        ..LinkConfig::default()
     };
     let other = pair.b.add_link(second, config);
     let link = pair.link_b;

@@ -651,6 +651,7 @@ fn a_dead_peer_is_noticed_though_another_link_is_busy() {
         }]
         .into(),
         peer: Some(other),
+        ..crate::LinkConfig::default()
     };
     let dying = pair.b.add_link(near, config);
     let talker = pair.b.udp_bind(at(B, 7)).expect("free");

@@ -169,6 +169,7 @@ impl Peer {
             LinkConfig {
                 addresses: addresses.into(),
                 peer: None,
+                ..LinkConfig::default()
             },
         );
         if let Some(endpoint) = host.link_mut(link) {
