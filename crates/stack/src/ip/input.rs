@@ -66,7 +66,7 @@ impl<D: Driver> Ip<D> {
         options_harmless(&header)?;
         if link.config.loopback {
             // Only we put packets on this link; but the address may have gone meanwhile.
-            self.from_ourselves(header.src)?;
+            self.still_ours(header.src)?;
         } else {
             source_possible(link, header.src)?;
             self.not_from_ourselves(header.src)?;
@@ -104,7 +104,7 @@ impl<D: Driver> Ip<D> {
         }
     }
 
-    fn from_ourselves(&self, source: Ipv4Addr) -> Result<(), DropReason> {
+    fn still_ours(&self, source: Ipv4Addr) -> Result<(), DropReason> {
         match self.is_local(source.into()) {
             true => Ok(()),
             false => Err(DropReason::IpSource),
