@@ -13,7 +13,9 @@ use gannet_drivers::packet::{Options as PacketOptions, PacketDriver};
 use gannet_drivers::tap::{Kind, Options as TapOptions, TapDriver};
 use gannet_drivers::virtio::SegmentSize;
 use gannet_drivers::wait::WaitPolicy;
-use gannet_stack::{Config, LinkAddress, LinkConfig, LinkId, Stack, TcpConfig, UdpConfig};
+use gannet_stack::{
+    Config, DhcpConfig, LinkAddress, LinkConfig, LinkId, Stack, TcpConfig, UdpConfig,
+};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 use std::net::IpAddr;
@@ -32,6 +34,7 @@ pub struct HostBuilder {
     linger: Duration,
     tcp: TcpConfig,
     udp: UdpConfig,
+    dhcp: DhcpConfig,
     channel: ChannelOptions,
     mtu: Option<u32>,
 }
@@ -59,6 +62,7 @@ impl HostBuilder {
             linger: Duration::from_secs(2),
             tcp: TcpConfig::default(),
             udp: UdpConfig::default(),
+            dhcp: DhcpConfig::default(),
             channel: ChannelOptions::default(),
             mtu: None,
         }
@@ -76,6 +80,10 @@ impl HostBuilder {
 
     /// Attaches to the Ethernet interface `interface` beside the kernel, as `address`, which should
     /// not be one of the kernel's. Needs CAP_NET_RAW.
+    ///
+    /// The address `dhcp` has a DHCP server give one, with network, gateway and MTU, and keeps it
+    /// for as long as the server allows: [`Host::wait_for_lease`], [`Host::leases`]. Until then
+    /// nothing can be sent.
     #[must_use]
     pub fn packet(mut self, interface: &str, address: &str) -> Self {
         let plan = Plan::Packet(interface.to_owned());
@@ -175,6 +183,13 @@ impl HostBuilder {
         self
     }
 
+    /// The DHCP client's settings, for links whose address is `dhcp`.
+    #[must_use]
+    pub fn dhcp(mut self, settings: DhcpConfig) -> Self {
+        self.dhcp = settings;
+        self
+    }
+
     /// Memory of channels, and how their handshake goes.
     #[must_use]
     pub fn channel_options(mut self, options: ChannelOptions) -> Self {
@@ -198,12 +213,17 @@ impl HostBuilder {
         let config = Config {
             tcp: self.tcp.clone(),
             udp: self.udp.clone(),
+            dhcp: self.dhcp.clone(),
             ..Config::new(secret, seed)
         };
         let mut shard = Shard::new(Stack::new(config), watch.clone());
         shard.captures = self.captures;
         let mut attached = Vec::new();
         for (plan, address) in self.links {
+            if address == DHCP {
+                add_dhcp_link(&mut shard, plan, self.mtu)?;
+                continue;
+            }
             let own = Prefix::parse(&address)?;
             let id = match plan {
                 Plan::Channel(network) => {
@@ -235,6 +255,23 @@ impl HostBuilder {
             Arc::new(Shared::new(shard, watch, self.policy)),
             self.linger,
         )
+    }
+}
+
+/// The word in the place of an address that has a DHCP server give one.
+const DHCP: &str = "dhcp";
+
+/// Attaches a link without an address, for which a DHCP client looks for one.
+fn add_dhcp_link(shard: &mut Shard, plan: Plan, mtu: Option<u32>) -> io::Result<()> {
+    let (name, endpoint) = open(plan, mtu)?;
+    let id = shard.add_link(&name, endpoint, LinkConfig::default())?;
+    match shard.stack.dhcp_start(id, None) {
+        true => Ok(()),
+        false => Err(fail(
+            libc::EINVAL,
+            format!("have a DHCP server give {name} an address"),
+            "it is no Ethernet\ntry: an address such as 10.0.0.1/24",
+        )),
     }
 }
 

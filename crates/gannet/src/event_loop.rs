@@ -84,6 +84,10 @@ impl Shard {
             any = true;
             self.tell(Socket::Datagrams(id));
         }
+        if self.stack.dhcp_take_changed() {
+            any = true;
+            self.tell(Socket::Leases);
+        }
         any
     }
 

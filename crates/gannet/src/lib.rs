@@ -37,6 +37,7 @@
 //! | file | job |
 //! |---|---|
 //! | `builder.rs`, `host.rs` | a host is made, and ends |
+//! | `lease.rs` | addresses from a DHCP server |
 //! | `event_loop.rs` | one turn: in, due, out, tell |
 //! | `waiting.rs` | calls wait: spin, lead, follow; the background thread |
 //! | `watch.rs` | what only the kernel can tell |
@@ -58,6 +59,7 @@ mod driver;
 mod error;
 mod event_loop;
 mod host;
+mod lease;
 mod network;
 mod poller;
 mod shard;
@@ -71,6 +73,7 @@ pub use blocks::{RecvBlock, SendBlock};
 pub use builder::HostBuilder;
 pub use error::{Failure, os_code};
 pub use host::{Counts, Host};
+pub use lease::Lease;
 pub use poller::{Event, Interest, Poller, Source, Waker};
 pub use tcp_listener::{Incoming, TcpListener};
 pub use tcp_stream::TcpStream;
@@ -79,4 +82,6 @@ pub use udp_socket::UdpSocket;
 pub use gannet_drivers::channel::Options as ChannelOptions;
 pub use gannet_stack::tcp::{TcpInfo, TcpState};
 pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
-pub use gannet_stack::{DropReason, Drops, Statistics, SynCookies, TcpConfig, Traffic, UdpConfig};
+pub use gannet_stack::{
+    DhcpConfig, DropReason, Drops, Statistics, SynCookies, TcpConfig, Traffic, UdpConfig,
+};

@@ -398,7 +398,7 @@ impl Shard {
                 let status = self.stack.udp_status(id)?;
                 (status.readable, status.writable, status.error.is_some())
             }
-            Socket::Poller(_) => return None,
+            Socket::Poller(_) | Socket::Leases => return None,
         };
         let readable = (readable || failed) && watched.interest.has(Interest::READABLE);
         let writable = (writable || failed) && watched.interest.has(Interest::WRITABLE);

@@ -23,6 +23,8 @@ pub(crate) enum Socket {
     Connection(TcpId),
     Listener(ListenerId),
     Datagrams(UdpId),
+    /// What a DHCP server grants any of the links.
+    Leases,
     /// Any of the sockets of the poller with this number.
     Poller(usize),
 }

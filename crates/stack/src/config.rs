@@ -18,6 +18,8 @@ pub struct Config {
     pub tcp: TcpConfig,
     /// UDP.
     pub udp: UdpConfig,
+    /// The DHCP client.
+    pub dhcp: DhcpConfig,
 }
 
 impl Config {
@@ -30,6 +32,7 @@ impl Config {
             ip: IpConfig::default(),
             tcp: TcpConfig::default(),
             udp: UdpConfig::default(),
+            dhcp: DhcpConfig::default(),
         }
     }
 }
@@ -163,6 +166,42 @@ impl Default for UdpConfig {
         UdpConfig {
             receive_buffer: 4 << 20,
             send_buffer: 2 << 20,
+        }
+    }
+}
+
+/// Settings of the DHCP client.
+#[derive(Clone, Debug)]
+pub struct DhcpConfig {
+    /// The longest random wait before the first message; default none. RFC 2131 has one to ten
+    /// seconds, for networks whose hosts are all switched on at once.
+    pub start_delay: Duration,
+    /// Time before the first retransmission, a quarter more or less at random; doubled each time.
+    pub retry_first: Duration,
+    /// The longest time between retransmissions.
+    pub retry_max: Duration,
+    /// Requests for an offered address before everything begins again.
+    pub request_tries: u8,
+    /// Questions whether anybody has the address already, before it is used; 0: none are asked.
+    pub probes: u8,
+    /// Time to wait for an answer to each. RFC 5227 asks 3 times and waits seven seconds in all;
+    /// stations answer within a millisecond.
+    pub probe_interval: Duration,
+}
+
+impl Default for DhcpConfig {
+    fn default() -> Self {
+        DhcpConfig {
+            start_delay: Duration::ZERO,
+            //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+            //# For example, in a 10Mb/sec Ethernet internetwork, the delay before the first
+            //# retransmission SHOULD be 4 seconds randomized by the value of a uniform random number
+            //# chosen from the range -1 to +1.
+            retry_first: Duration::from_secs(4),
+            retry_max: Duration::from_secs(64),
+            request_tries: 4,
+            probes: 2,
+            probe_interval: Duration::from_millis(500),
         }
     }
 }

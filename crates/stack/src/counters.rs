@@ -98,6 +98,10 @@ reasons! {
         UdpReceiveOld => "udp_receive_old",
         /// A received datagram that its link took away before it was read.
         UdpLinkGone => "udp_link_gone",
+        /// A message to the DHCP client that is none, or lacks what its kind needs.
+        DhcpMalformed => "dhcp_malformed",
+        /// A message to the DHCP client from another server, or for another one, or too late.
+        DhcpUnexpected => "dhcp_unexpected",
         /// No block free to keep or answer a packet.
         NoMemory => "no_memory",
         /// A packet of our own making that the link had no room for.

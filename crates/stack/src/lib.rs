@@ -27,6 +27,7 @@ extern crate std;
 pub mod address;
 pub mod config;
 pub mod counters;
+pub mod dhcp;
 pub mod hash;
 pub mod icmp;
 pub mod ip;
@@ -39,7 +40,7 @@ pub mod testing;
 pub mod timer;
 pub mod udp;
 
-pub use config::{Config, IpConfig, SynCookies, TcpConfig, UdpConfig};
+pub use config::{Config, DhcpConfig, IpConfig, SynCookies, TcpConfig, UdpConfig};
 pub use counters::{DropReason, Drops, Statistics, Traffic};
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};
 pub use stack::Stack;

@@ -48,6 +48,8 @@ pub struct Link<D> {
     pub(crate) heard: bool,
     /// Whether its memory runs short.
     pub(crate) pressure: Pressure,
+    /// The largest packet that somebody on the link wants (DHCP), if below the driver's.
+    pub(crate) mtu_limit: u32,
     /// Slots the driver took when nothing was under way: its capacity.
     pub(crate) capacity: usize,
 }
@@ -106,6 +108,7 @@ impl<D: Driver> Links<D> {
             gone: false,
             heard: false,
             pressure: Pressure::None,
+            mtu_limit: u32::MAX,
             capacity,
         };
         self.list.push((id, link));

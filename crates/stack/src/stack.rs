@@ -3,6 +3,7 @@
 //!
 //! Not here: forwarding.
 
+mod dhcp_calls;
 mod tcp_calls;
 mod udp_calls;
 
@@ -15,6 +16,7 @@ use gannet_wire::icmpv4::Unreachable;
 
 use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
+use crate::dhcp::Dhcp;
 use crate::icmp::{Icmp, Report, ReportKind};
 use crate::ip::{Ip, Packet, Route};
 use crate::link::{LinkAddress, LinkConfig, LinkId};
@@ -31,6 +33,7 @@ pub struct Stack<D> {
     icmp: Icmp,
     udp: Udp,
     tcp: Tcp,
+    dhcp: Dhcp,
     /// The link that is looked at first in the next poll.
     first: usize,
 }
@@ -43,6 +46,7 @@ impl<D: Driver> Stack<D> {
             icmp: Icmp::new(&config),
             udp: Udp::new(&config),
             tcp: Tcp::new(&config),
+            dhcp: Dhcp::new(&config),
             config,
             first: 0,
         }
@@ -63,6 +67,7 @@ impl<D: Driver> Stack<D> {
         while let Some(expired) = self.ip.expired_datagram(now) {
             self.icmp.fragments_missing(&mut self.ip, now, &expired);
         }
+        self.dhcp.poll(&mut self.ip, now);
         if self.ip.take_neighbours_changed() {
             self.tcp.neighbours_changed();
         }
@@ -130,6 +135,9 @@ impl<D: Driver> Stack<D> {
         match protocol {
             IpProtocol::TCP => self.tcp.segment_arrives(ip, now, &packet, frame),
             IpProtocol::UDP => {
+                if self.dhcp.arrives(ip, now, &packet, frame) {
+                    return;
+                }
                 if self.udp.arrives(ip, &packet, frame) == Delivery::NoSocket {
                     self.nobody_takes(now, &packet, Unreachable::PORT, frame);
                 }
@@ -212,7 +220,11 @@ impl<D: Driver> Stack<D> {
     /// When [`Stack::poll`] must be called at the latest, whatever the links say; `None`: nothing
     /// is waited for.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let timeouts = [self.ip.next_timeout(), self.tcp.next_timeout()];
+        let timeouts = [
+            self.ip.next_timeout(),
+            self.tcp.next_timeout(),
+            self.dhcp.next_timeout(),
+        ];
         timeouts.into_iter().flatten().min()
     }
 
@@ -258,6 +270,7 @@ impl<D: Driver> Stack<D> {
         self.udp.link_lost(&mut self.ip, id);
         self.udp.link_removed(&mut self.ip, id);
         self.ip.forget_link(id);
+        self.dhcp.forget(id);
         let mut link = self.ip.links.remove(id)?;
         link.endpoint.pool.close(&mut link.small);
         let mut endpoint = link.endpoint;

@@ -21,11 +21,18 @@ pub(super) enum Need {
 }
 
 /// A program that tests call: (program, package that holds it, what for).
-const TOOLS: [(&str, &str, &str); 1] = [(
-    "ip",
-    "iproute2",
-    "tests make network namespaces and virtual Ethernet pairs with it",
-)];
+const TOOLS: [(&str, &str, &str); 2] = [
+    (
+        "ip",
+        "iproute2",
+        "tests make network namespaces and virtual Ethernet pairs with it",
+    ),
+    (
+        "dnsmasq",
+        "dnsmasq-base",
+        "a test has it give a host an address by DHCP",
+    ),
+];
 
 /// Why a step cannot run here, if it cannot.
 pub(super) fn unmet(root: &Path, needs: &[Need]) -> Option<String> {

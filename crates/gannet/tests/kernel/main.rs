@@ -13,11 +13,13 @@
 //! | `settings.rs` | a kernel without offloads, without options, with tiny buffers |
 //! | `path.rs` | a router with a smaller MTU |
 //! | `faults.rs` | a bridge that loses, repeats and reorders |
+//! | `dhcp.rs` | an address from a real DHCP server |
 //! | `capture.rs` | what a capture holds |
 #![forbid(unsafe_code)]
 
 mod capture;
 mod datagrams;
+mod dhcp;
 mod endings;
 mod faults;
 mod fragments;

@@ -31,6 +31,7 @@ impl<D: Driver> Ip<D> {
         if mac == own_mac || !mac.is_unicast() || is_broadcast_on(link, sender.into()) {
             return Err(DropReason::ArpBadSender);
         }
+        self.probes.see(id, &packet);
         // Another station believes that it has our address (RFC 5227 section 2.4): counted, for
         // people to see; we keep it.
         if self.is_local(sender.into()) {
@@ -105,7 +106,7 @@ impl<D: Driver> Ip<D> {
     }
 
     /// Sends an ARP packet about `target`, to its station when that is known, else to all.
-    fn send_arp(
+    pub(super) fn send_arp(
         &mut self,
         id: LinkId,
         operation: Operation,

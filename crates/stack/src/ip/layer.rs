@@ -9,6 +9,7 @@ use gannet_link::{Driver, Endpoint};
 use super::ident::Idents;
 use super::mtu::PathMtus;
 use super::path::Path;
+use super::probe::Probes;
 use super::reassembly::{Expired, Reassembly};
 use super::route::{Route, Routes, is_broadcast_of};
 use crate::address;
@@ -31,6 +32,7 @@ pub struct Ip<D> {
     pub(super) held: Held,
     pub(super) reassembly: Reassembly,
     pub(super) idents: Idents,
+    pub(super) probes: Probes,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
@@ -53,6 +55,7 @@ impl<D: Driver> Ip<D> {
             held: Held::new(),
             reassembly: Reassembly::new(&config.ip, HashKey::new(config.secret)),
             idents: Idents::new(HashKey::new(config.secret)),
+            probes: Probes::new(),
             epoch: 0,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),
@@ -153,6 +156,7 @@ impl<D: Driver> Ip<D> {
         self.routes.forget(link);
         self.neighbours.forget(link);
         self.reassembly.forget(link, &mut self.links);
+        self.forget_probes(link);
         while let Some(frame) = self.held.pop(link, None) {
             self.throw_away(&frame, DropReason::NeighbourFailed);
         }

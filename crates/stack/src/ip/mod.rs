@@ -14,6 +14,7 @@
 //! | `fragments.rs`, `reassembly.rs` | fragments that arrive, and what they are put together to |
 //! | `fragmentation.rs`, `ident.rs` | datagrams sent in fragments, and their identifications |
 //! | `arp.rs` | questions about neighbours sent and answered |
+//! | `probe.rs` | whether an address is free; addresses taken away |
 
 mod arp;
 mod fragmentation;
@@ -24,6 +25,7 @@ mod layer;
 mod mtu;
 mod output;
 mod path;
+mod probe;
 mod reassembly;
 mod route;
 mod select;

@@ -76,7 +76,9 @@ impl<D: Driver> Ip<D> {
             source: own,
             destination,
             next_hop: best.next_hop,
-            mtu: self.mtus.effective(destination, capabilities.mtu),
+            mtu: self
+                .mtus
+                .effective(destination, capabilities.mtu.min(link.mtu_limit)),
             header,
             ttl: Path::TTL,
             tos: 0,
