@@ -195,8 +195,8 @@ impl Default for DhcpConfig {
             start_delay: Duration::ZERO,
             //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
             //# For example, in a 10Mb/sec Ethernet internetwork, the delay before the first
-            //# retransmission SHOULD be 4 seconds randomized by the value of a uniform random number
-            //# chosen from the range -1 to +1.
+            //# retransmission SHOULD be 4 seconds randomized by the value of a uniform random
+            //# number chosen from the range -1 to +1.
             retry_first: Duration::from_secs(4),
             retry_max: Duration::from_secs(64),
             request_tries: 4,

@@ -355,8 +355,9 @@ impl Client {
     }
 
     //= https://www.rfc-editor.org/rfc/rfc2131#section-3.1
-    //# If the client detects that the address is already in use (e.g., through the use of ARP), the
-    //# client MUST send a DHCPDECLINE message to the server and restarts the configuration process.
+    //# If the client detects that the address is already in use (e.g., through the use of ARP),
+    //# the client MUST send a DHCPDECLINE message to the server and restarts the configuration
+    //# process.
     fn decline(
         &mut self,
         now: Instant,
@@ -384,8 +385,8 @@ impl Client {
         //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.5
         //# In both RENEWING and REBINDING states, if the client receives no response to its
         //# DHCPREQUEST message, the client SHOULD wait one-half of the remaining time until T2 (in
-        //# RENEWING state) and one-half of the remaining lease time (in REBINDING state), down to a
-        //# minimum of 60 seconds, before retransmitting the DHCPREQUEST message.
+        //# RENEWING state) and one-half of the remaining lease time (in REBINDING state), down to
+        //# a minimum of 60 seconds, before retransmitting the DHCPREQUEST message.
         let half_way = |end: Instant| {
             let left = end.saturating_duration_since(now);
             now + (left / 2).max(RENEW_MIN)

@@ -74,8 +74,8 @@ impl Lease {
         }
         let times = Times::new(total, t1, t2, rng);
         //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.1
-        //# The client records the lease expiration time as the sum of the time at which the original
-        //# request was sent and the duration of the lease from the DHCPACK message.
+        //# The client records the lease expiration time as the sum of the time at which the
+        //# original request was sent and the duration of the lease from the DHCPACK message.
         let at = |after: Option<Duration>| after.map_or(Instant::FAR_FUTURE, |d| requested + d);
         Some(Lease {
             address,

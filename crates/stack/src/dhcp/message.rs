@@ -38,8 +38,8 @@ impl Message {
             secs: self.secs,
             //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
             //# A client that cannot receive unicast IP datagrams until its protocol software has
-            //# been configured with an IP address SHOULD set the BROADCAST bit in the 'flags' field
-            //# to 1 in any DHCPDISCOVER or DHCPREQUEST messages that client sends.
+            //# been configured with an IP address SHOULD set the BROADCAST bit in the 'flags'
+            //# field to 1 in any DHCPDISCOVER or DHCPREQUEST messages that client sends.
             broadcast: self.own.is_unspecified() && self.asks(),
             ciaddr: self.own,
             yiaddr: Ipv4Addr::UNSPECIFIED,
@@ -48,8 +48,8 @@ impl Message {
             chaddr: mac,
         };
         //= https://www.rfc-editor.org/rfc/rfc2131#section-3.1
-        //# If the client used a 'client identifier' when it obtained the lease, it MUST use the same
-        //# 'client identifier' in the DHCPRELEASE message.
+        //# If the client used a 'client identifier' when it obtained the lease, it MUST use the
+        //# same 'client identifier' in the DHCPRELEASE message.
         let [a, b, c, d, e, f] = mac.0;
         let id = [1, a, b, c, d, e, f];
         let mut options = [DhcpOption::MessageType(self.kind); 6];

@@ -2,7 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `client.rs` | the client's state machine, without any link: time and messages in, actions out |
+//! | `client.rs` | the client's state machine without a link: time and messages in, actions out |
 //! | `message.rs` | the messages that it sends |
 //! | `lease.rs` | what a server granted, read from its options and checked |
 //! | `links.rs` | clients on links: sends and receives for them, and does what they say |

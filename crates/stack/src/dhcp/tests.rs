@@ -353,8 +353,8 @@ fn rfc2131_section_3_1_an_address_is_granted() {
 
 //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
 //= type=test
-//# The retransmission delay SHOULD be doubled with subsequent retransmissions up to a maximum of 64
-//# seconds.
+//# The retransmission delay SHOULD be doubled with subsequent retransmissions up to a maximum of
+//# 64 seconds.
 #[test]
 fn rfc2131_section_4_1_silence_and_back_off() {
     let mut other = Vec::new();
@@ -379,9 +379,9 @@ fn rfc2131_section_4_1_silence_and_back_off() {
 
 //= https://www.rfc-editor.org/rfc/rfc2131#section-3.1
 //= type=test
-//# The client should choose to retransmit the DHCPREQUEST enough times to give adequate probability
-//# of contacting the server without causing the client (and the user of that client) to wait overly
-//# long before giving up;
+//# The client should choose to retransmit the DHCPREQUEST enough times to give adequate
+//# probability of contacting the server without causing the client (and the user of that client)
+//# to wait overly long before giving up;
 #[test]
 fn rfc2131_section_3_1_a_request_without_answer_is_given_up() {
     let mut lan = Lan::started(4);

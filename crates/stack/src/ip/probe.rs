@@ -43,8 +43,8 @@ impl Probes {
 impl<D: Driver> Ip<D> {
     //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.1
     //# When broadcasting an ARP request for the suggested address, the client must fill in its own
-    //# hardware address as the sender's hardware address, and 0 as the sender's IP address, to avoid
-    //# confusing ARP caches in other hosts on the same subnet.
+    //# hardware address as the sender's hardware address, and 0 as the sender's IP address, to
+    //# avoid confusing ARP caches in other hosts on the same subnet.
     /// Asks who has `address`, and from now on notices who says so.
     pub(crate) fn probe(&mut self, link: LinkId, address: Ipv4Addr) {
         let list = &mut self.probes.list;
