@@ -8,6 +8,7 @@ use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::Socket;
 use crate::tcp_stream::TcpStream;
+use gannet_stack::CongestionControl;
 use gannet_stack::tcp::{ListenerId, TcpOption};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -147,6 +148,15 @@ impl TcpListener {
     /// None.
     pub fn set_tos(&self, tos: u8) -> io::Result<()> {
         self.set_option(TcpOption::TypeOfService(tos));
+        Ok(())
+    }
+
+    /// Congestion control of the connections to come, as [`TcpStream::set_congestion_control`].
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_congestion_control(&self, control: CongestionControl) -> io::Result<()> {
+        self.set_option(TcpOption::CongestionControl(control));
         Ok(())
     }
 

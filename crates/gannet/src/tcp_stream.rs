@@ -10,6 +10,7 @@ use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::{Shard, Socket};
 use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
+use gannet_stack::CongestionControl;
 use gannet_stack::tcp::{
     RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo, TcpOption, TcpState,
 };
@@ -310,6 +311,23 @@ impl TcpStream {
     /// `NotConnected` when the connection has ended and nothing is left of it.
     pub fn tos(&self) -> io::Result<u8> {
         self.info().map(|info| info.type_of_service)
+    }
+
+    /// Congestion control of this connection, at once; [`crate::TcpConfig::congestion`] is what new
+    /// ones have.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_congestion_control(&self, control: CongestionControl) -> io::Result<()> {
+        self.set_option(TcpOption::CongestionControl(control))
+    }
+
+    /// See [`TcpStream::set_congestion_control`].
+    ///
+    /// # Errors
+    /// `NotConnected` when the connection has ended and nothing is left of it.
+    pub fn congestion_control(&self) -> io::Result<CongestionControl> {
+        self.info().map(|info| info.congestion_control)
     }
 
     /// The error that the next call would report, which then does not report it.

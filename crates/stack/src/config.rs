@@ -2,6 +2,10 @@
 
 use core::time::Duration;
 
+mod congestion;
+
+pub use congestion::{CongestionControl, EcnMode, UnknownCongestionControl};
+
 /// Settings of a host's stack.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -105,6 +109,10 @@ pub struct TcpConfig {
     pub keep_alive_interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub keep_alive_probes: u8,
+    /// Congestion control of a new connection.
+    pub congestion: CongestionControl,
+    /// Explicit congestion notification.
+    pub ecn: EcnMode,
     /// Take the straight-line paths where they apply. Off: the general paths always, which must
     /// send the same bytes; for the test that proves it.
     pub straight_line: bool,
@@ -147,6 +155,8 @@ impl Default for TcpConfig {
             keep_alive_idle: Duration::from_secs(7200),
             keep_alive_interval: Duration::from_secs(75),
             keep_alive_probes: 9,
+            congestion: CongestionControl::default(),
+            ecn: EcnMode::default(),
             straight_line: true,
         }
     }

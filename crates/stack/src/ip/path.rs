@@ -63,6 +63,15 @@ pub struct Path {
 }
 
 impl Path {
+    /// The same path for a packet with `ecn` in the ECN field (RFC 3168 section 5).
+    #[must_use]
+    pub fn marked(&self, ecn: u8) -> Path {
+        Path {
+            tos: self.tos | ecn & 0b11,
+            ..*self
+        }
+    }
+
     /// Time to live when nobody chose one: the recommended default (RFC 1700).
     pub const TTL: u8 = 64;
 

@@ -533,6 +533,13 @@ impl Tcp {
         if let State::Open(open) = &mut conn.state {
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
+            if open.send.congestion.set_control(settings.congestion) {
+                let exact = settings.congestion.needs_ecn();
+                open.send.ecn.mark_all(exact);
+                open.recv.ecn.follow_exactly(exact);
+                open.template = None; // it has the old marks
+                open.refresh();
+            }
             open.send.buffer_max = settings.send_buffer_max;
             if let Some(bytes) = settings.receive_buffer {
                 open.recv.set_buffer(bytes);

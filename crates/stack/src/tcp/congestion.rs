@@ -5,14 +5,22 @@
 //! ```text
 //!            on_ack                         enter_recovery
 //!   Open ------------> Open    Open -----------------------> Recovery
-//!   Recovery: with SACK   on_recovery_ack, on_recovery_send   (PRR, RFC 6937)
+//!   Recovery: with SACK   on_ack, on_recovery_send   (PRR, RFC 6937)
 //!             without     on_duplicate_ack, on_partial_ack    (NewReno, RFC 6582)
 //!   Recovery -- exit_recovery --> Open     any -- on_rto --> Open, slow start from one segment
 //! ```
 //!
 //! Only bytes count, never acknowledgements, so dividing acknowledgements gains a peer nothing;
 //! the caller never passes more bytes than were in flight, so acknowledging early does neither.
-//! A new algorithm is a variant of [`Algorithm`]; no `dyn`.
+//! A new control is a variant of [`CongestionControl`] and of `Control` here; no `dyn`.
+//!
+//! | file | job |
+//! |---|---|
+//! | `newreno.rs` | RFC 5681: a segment per round trip, half on loss |
+//! | `cubic.rs` | RFC 9438: by the time since the last loss |
+//! | `hystart.rs` | RFC 9406: leaving slow start before a queue overflows |
+//! | `prr.rs` | RFC 6937: how the window shrinks while a recovery runs |
+//! | `sample.rs` | what one acknowledgement showed |
 //!
 //! The caller, on every acknowledgement and in this order: [`Congestion::enter_recovery`] or
 //! [`Congestion::exit_recovery`] when this one begins or ends a recovery; then
@@ -21,28 +29,39 @@
 
 use core::time::Duration;
 
+mod cubic;
+mod hystart;
+mod newreno;
+mod prr;
 mod sample;
 
+use crate::config::CongestionControl;
+use cubic::Cubic;
+use newreno::NewReno;
+use prr::Prr;
 pub use sample::{AckSample, RateSample};
 
-/// How the window grows in congestion avoidance and how far it falls on loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// RFC 5681: one segment per round trip, half on loss.
+/// How the window grows and how far it falls: what each control remembers.
+#[derive(Clone, Debug)]
+enum Control {
     NewReno(NewReno),
+    Cubic(Cubic),
 }
 
-impl Default for Algorithm {
-    fn default() -> Self {
-        Algorithm::NewReno(NewReno::default())
+impl Control {
+    fn new(control: CongestionControl) -> Self {
+        match control {
+            CongestionControl::Cubic => Control::Cubic(Cubic::default()),
+            CongestionControl::NewReno => Control::NewReno(NewReno::default()),
+        }
     }
-}
 
-/// What NewReno remembers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NewReno {
-    /// Bytes acknowledged since the window last grew (RFC 3465 section 2.1).
-    bytes_acked: u32,
+    fn name(&self) -> CongestionControl {
+        match self {
+            Control::Cubic(_) => CongestionControl::Cubic,
+            Control::NewReno(_) => CongestionControl::NewReno,
+        }
+    }
 }
 
 /// Which acknowledgements drive a recovery.
@@ -58,12 +77,7 @@ pub enum RecoveryKind {
 enum Phase {
     Open,
     NewRenoRecovery,
-    /// RFC 6937 section 3, same names.
-    PrrRecovery {
-        recover_fs: u32,
-        prr_delivered: u32,
-        prr_out: u32,
-    },
+    PrrRecovery(Prr),
 }
 
 /// Largest window that RFC 7323 can express; the congestion window stays below it.
@@ -81,7 +95,7 @@ pub const ABC_LIMIT_MERGED: u32 = 8;
 /// Congestion state of one sender.
 #[derive(Clone, Debug)]
 pub struct Congestion {
-    algorithm: Algorithm,
+    control: Control,
     phase: Phase,
     /// SMSS: payload bytes of a full-sized segment.
     smss: u32,
@@ -93,6 +107,8 @@ pub struct Congestion {
     timed_out: bool,
     /// Between a time-out and the window reaching ssthresh again, L is 1.
     slow_start_after_rto: bool,
+    /// Smoothed round trip; zero before the first.
+    srtt: Duration,
     /// `cwnd` and `ssthresh` before the last reduction, for [`Congestion::undo`].
     prior: Option<(u32, u32)>,
 }
@@ -100,10 +116,10 @@ pub struct Congestion {
 impl Congestion {
     /// A fresh connection that sends segments of at most `smss` bytes.
     #[must_use]
-    pub fn new(smss: u32, algorithm: Algorithm) -> Self {
+    pub fn new(smss: u32, control: CongestionControl) -> Self {
         let smss = smss.max(1);
         Self {
-            algorithm,
+            control: Control::new(control),
             phase: Phase::Open,
             smss,
             cwnd: initial_window(smss),
@@ -115,8 +131,18 @@ impl Congestion {
             abc_limit: ABC_LIMIT,
             timed_out: false,
             slow_start_after_rto: false,
+            srtt: Duration::ZERO,
             prior: None,
         }
+    }
+
+    /// Another control takes over, with the window as it is; whether it is another.
+    pub fn set_control(&mut self, control: CongestionControl) -> bool {
+        let other = self.control.name() != control;
+        if other {
+            self.control = Control::new(control);
+        }
+        other
     }
 
     /// Bytes that may be in flight.
@@ -185,11 +211,33 @@ impl Congestion {
         if sample.acked > 0 {
             self.timed_out = false;
         }
-        match self.phase {
-            Phase::Open => self.grow(sample.acked, sample.cwnd_limited),
-            Phase::NewRenoRecovery => {}
-            Phase::PrrRecovery { .. } => self.reduce(sample),
+        if let Some(rtt) = sample.rtt {
+            self.smooth(rtt);
         }
+        self.watch_slow_start(sample);
+        match self.phase {
+            //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
+            //# The sending TCP SHOULD NOT increase the congestion window in response to the
+            //# receipt of an ECN-Echo ACK packet.
+            Phase::Open if sample.ece => {}
+            Phase::Open => self.grow(sample),
+            Phase::NewRenoRecovery => {}
+            Phase::PrrRecovery(ref mut prr) => {
+                let cwnd = prr.on_ack(sample, self.ssthresh, self.smss);
+                self.cwnd = cwnd.clamp(self.smss, MAX_CWND);
+            }
+        }
+    }
+
+    /// The peer saw a router's mark: once per window of data, outside recovery, while `flight`
+    /// bytes are outstanding.
+    pub fn on_ecn(&mut self, flight: u32) {
+        //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
+        //# The indication of congestion should be treated just as a congestion loss in non-ECN-
+        //# Capable TCP.
+        self.prior = None;
+        self.ssthresh = self.after_loss(flight);
+        self.cwnd = self.ssthresh.min(self.cwnd).max(self.smss);
     }
 
     /// Bytes per second at which segments leave; `None`: as fast as the window allows.
@@ -199,10 +247,36 @@ impl Congestion {
         None
     }
 
+    /// RFC 6298 section 2's average; for pacing and for CUBIC's look ahead.
+    fn smooth(&mut self, rtt: Duration) {
+        self.srtt = match self.srtt {
+            Duration::ZERO => rtt,
+            before => (before * 7 + rtt) / 8,
+        };
+    }
+
+    /// HyStart++ (RFC 9406): the first slow start ends before it has filled every queue.
+    fn watch_slow_start(&mut self, sample: &AckSample) {
+        // only the first: later ones know a threshold (section 4.3)
+        if let (Phase::Open, u32::MAX, Control::Cubic(cubic)) =
+            (self.phase, self.ssthresh, &mut self.control)
+            && cubic.hystart.on_ack(sample)
+        {
+            self.ssthresh = self.cwnd;
+        }
+    }
+
     /// `newly_acked` bytes left the flight outside recovery. `cwnd_limited`: the window, not the
     /// application or the peer, was what held the sender back; otherwise growth would be unearned.
-    fn grow(&mut self, newly_acked: u32, cwnd_limited: bool) {
-        if newly_acked == 0 || !cwnd_limited {
+    fn grow(&mut self, sample: &AckSample) {
+        let newly_acked = sample.acked;
+        if newly_acked == 0 {
+            return;
+        }
+        if !sample.cwnd_limited {
+            if let Control::Cubic(cubic) = &mut self.control {
+                cubic.pause(sample.now);
+            }
             return;
         }
         let left = if self.in_slow_start() {
@@ -212,11 +286,11 @@ impl Congestion {
         };
         if left > 0 && !self.in_slow_start() {
             self.slow_start_after_rto = false;
-            match &mut self.algorithm {
-                Algorithm::NewReno(reno) => {
-                    self.cwnd = reno.avoid(self.cwnd, self.smss, left);
-                }
-            }
+            let (cwnd, smss) = (self.cwnd, self.smss);
+            self.cwnd = match &mut self.control {
+                Control::NewReno(reno) => reno.avoid(cwnd, smss, left),
+                Control::Cubic(cubic) => cubic.avoid(cwnd, smss, left, sample.now, self.srtt),
+            };
         }
     }
 
@@ -231,7 +305,10 @@ impl Congestion {
         } else {
             self.abc_limit
         };
-        let grow = newly_acked.min(limit.saturating_mul(self.smss));
+        let mut grow = newly_acked.min(limit.saturating_mul(self.smss));
+        if let Control::Cubic(cubic) = &self.control {
+            grow /= cubic.hystart.divisor();
+        }
         let room = self.ssthresh - self.cwnd;
         self.cwnd = self.cwnd.saturating_add(grow.min(room)).min(MAX_CWND);
         grow.saturating_sub(room)
@@ -257,59 +334,21 @@ impl Congestion {
                 // RFC 6582 section 3.2 step 2: three segments have left the network
                 self.cwnd = self.ssthresh.saturating_add(3 * self.smss).min(MAX_CWND);
             }
-            RecoveryKind::Sack => {
-                let recover_fs = flight.max(1);
-                self.phase = Phase::PrrRecovery {
-                    recover_fs,
-                    prr_delivered: 0,
-                    prr_out: 0,
-                };
-            }
+            RecoveryKind::Sack => self.phase = Phase::PrrRecovery(Prr::new(flight)),
         }
     }
 
     fn after_loss(&mut self, flight: u32) -> u32 {
-        match &mut self.algorithm {
-            Algorithm::NewReno(reno) => reno.after_loss(flight, self.smss),
+        match &mut self.control {
+            Control::NewReno(reno) => reno.after_loss(flight, self.smss),
+            Control::Cubic(cubic) => cubic.after_loss(flight, self.cwnd, self.smss),
         }
-    }
-
-    /// Proportional rate reduction (RFC 6937 section 3.1). `delivered` as `DeliveredData` there,
-    /// `flight` as `pipe`.
-    fn reduce(&mut self, sample: &AckSample) {
-        let (ssthresh, smss) = (self.ssthresh, self.smss);
-        let Phase::PrrRecovery {
-            recover_fs,
-            prr_delivered,
-            prr_out,
-        } = &mut self.phase
-        else {
-            return;
-        };
-        let (delivered, pipe) = (sample.delivered, sample.flight);
-        *prr_delivered = prr_delivered.saturating_add(delivered);
-        let mut sndcnt = if pipe > ssthresh {
-            // proportional rate reduction
-            let due = u64::from(*prr_delivered) * u64::from(ssthresh);
-            let due = due
-                .div_ceil(u64::from(*recover_fs))
-                .min(u64::from(u32::MAX)) as u32;
-            due.saturating_sub(*prr_out)
-        } else {
-            // slow start reduction bound
-            let limit = prr_delivered.saturating_sub(*prr_out).max(delivered);
-            (ssthresh - pipe).min(limit.saturating_add(smss))
-        };
-        if *prr_out == 0 {
-            sndcnt = sndcnt.max(smss); // the fast retransmission itself is never held back
-        }
-        self.cwnd = pipe.saturating_add(sndcnt).min(MAX_CWND);
     }
 
     /// `bytes` were sent or retransmitted during SACK recovery.
     pub fn on_recovery_send(&mut self, bytes: u32) {
-        if let Phase::PrrRecovery { prr_out, .. } = &mut self.phase {
-            *prr_out = prr_out.saturating_add(bytes);
+        if let Phase::PrrRecovery(prr) = &mut self.phase {
+            prr.on_send(bytes);
         }
     }
 
@@ -338,7 +377,7 @@ impl Congestion {
     pub fn exit_recovery(&mut self, flight: u32) {
         match self.phase {
             Phase::Open => return,
-            Phase::PrrRecovery { .. } => self.cwnd = self.ssthresh,
+            Phase::PrrRecovery(_) => self.cwnd = self.ssthresh,
             // RFC 6582 section 3.2 step 3, full acknowledgement, choice (1): no burst
             Phase::NewRenoRecovery => {
                 let bound = flight.max(self.smss).saturating_add(self.smss);
@@ -367,6 +406,9 @@ impl Congestion {
         //# segment (regardless of the value of IW).
         self.cwnd = self.smss;
         self.phase = Phase::Open;
+        if let Control::Cubic(cubic) = &mut self.control {
+            cubic.on_rto();
+        }
         self.timed_out = true;
         self.slow_start_after_rto = true;
     }
@@ -379,6 +421,9 @@ impl Congestion {
             self.phase = Phase::Open;
             self.timed_out = false;
             self.slow_start_after_rto = false;
+            if let Control::Cubic(cubic) = &mut self.control {
+                cubic.undo();
+            }
         }
     }
 
@@ -389,32 +434,16 @@ impl Congestion {
         //# transmission if the TCP has not sent data in an interval exceeding
         //# the retransmission timeout.
         if idle > rto && !self.in_recovery() {
+            // what the path has carried is a hint of what it will carry (RFC 7661 section 4.4.3):
+            // slow start back to it, no further
+            if !self.in_slow_start() {
+                self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+            }
             self.cwnd = self.cwnd.min(initial_window(self.smss));
+            if let Control::Cubic(cubic) = &mut self.control {
+                cubic.restart();
+            }
         }
-    }
-}
-
-impl NewReno {
-    /// Congestion avoidance with appropriate byte counting (RFC 3465 section 2.1).
-    fn avoid(&mut self, cwnd: u32, smss: u32, newly_acked: u32) -> u32 {
-        self.bytes_acked = self.bytes_acked.saturating_add(newly_acked);
-        if self.bytes_acked < cwnd {
-            return cwnd;
-        }
-        // at most one segment per window acknowledged, even if an ACK covers several windows
-        self.bytes_acked = (self.bytes_acked - cwnd).min(cwnd);
-        cwnd.saturating_add(smss).min(MAX_CWND)
-    }
-
-    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
-    //# When a TCP sender detects segment loss using the retransmission timer
-    //# and the given segment has not yet been resent by way of the
-    //# retransmission timer, the value of ssthresh MUST be set to no more
-    //# than the value given in equation (4):
-    // ssthresh = max (FlightSize / 2, 2*SMSS)   (4)
-    fn after_loss(&mut self, flight: u32, smss: u32) -> u32 {
-        self.bytes_acked = 0;
-        (flight / 2).max(smss.saturating_mul(2)).min(MAX_CWND)
     }
 }
 

@@ -134,6 +134,7 @@ impl Open {
             && recv.fin.is_none()
             && recv.up.is_none()
             && recv.share == u32::MAX
+            && !recv.ecn.echoes()
             // (without SACK nobody ever takes what the half remembers to report)
             && !(send.sack && recv.sack.has_dsack())
             && template.is_some();

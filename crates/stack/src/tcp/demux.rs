@@ -9,6 +9,7 @@ use gannet_wire::tcp::{Flags, MAX_HEADER_LEN};
 
 use super::connection::{Connection, Cx, State};
 use super::counters::TcpEvent;
+use super::ecn;
 use super::engine::Tcp;
 use super::handshake::{self, Opened};
 use super::input;
@@ -90,7 +91,7 @@ impl Tcp {
         if seg_ports.0 == 0 || seg_ports.1 == 0 || ip.is_broadcast(packet.destination) {
             return Err(TcpEvent::BadAddress);
         }
-        let seg = preview.into_segment(head, frame);
+        let seg = preview.into_segment(head, ecn::is_marked(packet.tos), frame);
         let local = SocketAddr::new(packet.destination, seg_ports.1);
         let remote = SocketAddr::new(packet.source, seg_ports.0);
         Ok((local, remote, seg))

@@ -13,6 +13,7 @@ use super::autotune::AutoTune;
 use super::connection::{Connection, Cx, Open, State};
 use super::cookie::{Extras, mark_timestamp};
 use super::counters::TcpEvent;
+use super::ecn::{EcnReceiver, EcnSender};
 use super::error::TcpError;
 use super::header::{self, Outgoing};
 use super::isn;
@@ -22,6 +23,7 @@ use super::send::Send;
 use super::seq::SeqNum;
 use super::transitions::Phase;
 use super::window::WindowScale;
+use crate::config::{CongestionControl, EcnMode};
 use crate::hash::FourTuple;
 use crate::ip::{Path, Resolution};
 
@@ -41,6 +43,8 @@ pub(super) struct Offer {
     pub(super) sack: bool,
     /// Its time stamp, to be echoed.
     pub(super) timestamp: Option<u32>,
+    /// ECN: asked for in a SYN, agreed to in a SYN-ACK.
+    pub(super) ecn: bool,
 }
 
 impl Offer {
@@ -51,6 +55,11 @@ impl Offer {
             scale: options.window_scale,
             sack: options.sack_permitted,
             timestamp: syn.timestamps.map(|(value, _)| value),
+            ecn: match syn.has_ack() {
+                false => syn.flags.contains(Flags::ECE | Flags::CWR),
+                // both bits: a host that repeats what it does not understand
+                true => syn.flags.contains(Flags::ECE) && !syn.flags.contains(Flags::CWR),
+            },
         }
     }
 
@@ -75,6 +84,8 @@ pub(super) struct Opening {
     scale: WindowScale,
     pub(super) offer: Offer,
     timestamp_offset: u32,
+    /// We are ready to use ECN.
+    ecn: bool,
     /// When the first SYN left.
     pub(super) sent_at: Instant,
     /// SYNs sent.
@@ -120,6 +131,7 @@ impl Opening {
             //# the connection's identifying parameters ("localip, localport, remoteip,
             //# remoteport") and a secret key ("secretkey") (SHLD-1).
             timestamp_offset: isn::timestamp_offset(cx.key, &tuple),
+            ecn: ready_for_ecn(conn.settings.congestion, cx.config.ecn, active),
             sent_at: cx.now,
             sent: 0,
             resend_at: Instant::FAR_FUTURE,
@@ -165,6 +177,52 @@ impl Opening {
         opening
     }
 
+    /// Control bits of our SYN or SYN-ACK, and what its packet has in the ECN field.
+    fn flags(&self, answer: bool, control: CongestionControl) -> (Flags, u8) {
+        let syn = if answer {
+            Flags::SYN | Flags::ACK
+        } else {
+            Flags::SYN
+        };
+        //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.1.1
+        //# A host that receives no reply to an ECN-setup SYN within the normal SYN
+        //# retransmission timeout interval MAY resend the SYN and any subsequent
+        //# SYN retransmissions with CWR and ECE cleared.
+        let ecn = if answer {
+            self.uses_ecn()
+        } else {
+            self.ecn && self.sent == 0
+        };
+        if !ecn {
+            return (syn, 0);
+        }
+        //= https://www.rfc-editor.org/rfc/rfc8257#section-3.6
+        //# Hence, for DCTCP connections, the sender SHOULD set ECT for SYN, SYN-ACK, and RST
+        //# packets.
+        let ecn = EcnSender::new(true, control.needs_ecn());
+        let bits = match answer {
+            true => Flags::ECE,
+            false => Flags::ECE | Flags::CWR,
+        };
+        (syn | bits, ecn.other_mark())
+    }
+
+    /// Both sides agreed to use ECN.
+    pub(super) fn uses_ecn(&self) -> bool {
+        self.ecn && self.offer.ecn
+    }
+
+    /// The parts of both halves in what was agreed about ECN.
+    fn ecn(&self, control: CongestionControl) -> (EcnSender, EcnReceiver) {
+        // a SYN of ours that did not ask has left: the peer may have seen only that one
+        let asked_always = !(self.active && self.sent > 1);
+        let exact = control.needs_ecn();
+        (
+            EcnSender::new(self.uses_ecn() && asked_always, exact),
+            EcnReceiver::new(self.uses_ecn(), exact),
+        )
+    }
+
     fn options(&self, mss: u32, now: Instant, answer: bool) -> Options {
         let mut options = Options::NONE;
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
@@ -194,7 +252,7 @@ impl Opening {
                 let extras = Extras {
                     scale,
                     sack,
-                    ecn: false,
+                    ecn: self.uses_ecn(),
                 };
                 mark_timestamp(clock, extras)
             } else {
@@ -206,6 +264,15 @@ impl Opening {
     }
 }
 
+/// Whether we use ECN if the peer agrees: a control that lives on marks asks by itself.
+fn ready_for_ecn(control: CongestionControl, mode: EcnMode, active: bool) -> bool {
+    match mode {
+        EcnMode::Off => false,
+        EcnMode::Active => true,
+        EcnMode::Passive => !active || control.needs_ecn(),
+    }
+}
+
 /// Sends the SYN of SYN-SENT or the SYN-ACK of SYN-RECEIVED, for the first time or again, and sets
 /// the timer for the next time.
 pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
@@ -214,6 +281,7 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         path,
         local,
         remote,
+        settings,
         ..
     } = conn;
     let (opening, answer) = match state {
@@ -232,16 +300,13 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         Resolution::Failed => return conn.fail(cx.ip, Some(TcpError::HostUnreachable)),
     }
     let mss = path.mtu.saturating_sub(headers(path)).min(65_495);
+    let (flags, ecn) = opening.flags(answer, settings.congestion);
     let out = Outgoing {
         source_port: local.port(),
         destination_port: remote.port(),
         seq: opening.iss,
         ack: if answer { opening.irs + 1 } else { SeqNum(0) },
-        flags: if answer {
-            Flags::SYN | Flags::ACK
-        } else {
-            Flags::SYN
-        },
+        flags,
         //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
         //# The window field in a segment where the SYN bit is set (i.e., a <SYN>
         //# or <SYN,ACK>) MUST NOT be scaled.
@@ -249,7 +314,7 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         urgent: 0,
         options: opening.options(mss, cx.now, answer),
     };
-    if !send_bare(cx, path, &out) {
+    if !send_bare(cx, &path.marked(ecn), &out) {
         opening.resend_at = cx.now + SOON;
         return;
     }
@@ -489,24 +554,18 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     if opening.sent > 1 {
         send.congestion.on_syn_lost();
     }
+    send.congestion.set_control(conn.settings.congestion);
     (send.sack, send.timestamps) = (sack, timestamps);
     send.nagle = conn.settings.nagle;
     (send.buffer, send.buffer_max) = (conn.settings.send_buffer, conn.settings.send_buffer_max);
     send.last_progress = cx.now;
     let window = u32::from(opening.window);
     let mut recv = new_recv(conn, cx, &opening, scale.is_some(), window);
+    (send.ecn, recv.ecn) = opening.ecn(conn.settings.congestion);
     if let Some(scale) = scale {
         send.scale = WindowScale::new(scale);
     }
-    // SEG.WND of a SYN is never scaled
-    let shift = if seg.syn() {
-        WindowScale::new(0)
-    } else {
-        send.scale
-    };
-    send.wnd = u32::from(seg.window) << shift.shift();
-    send.max_wnd = send.wnd;
-    (send.wl1, send.wl2) = (seg.seq, seg.ack);
+    take_first_window(&mut send, seg);
     if let Some(value) = seg.timestamps.map(|t| t.0).or(timestamp) {
         recv.ts_recent = value;
         recv.ts_recent_at = cx.now;
@@ -531,6 +590,19 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         open.phase = open.phase.after(super::transitions::Event::Close);
     }
     conn.state = State::Open(Box::new(open));
+}
+
+/// SND.WND from the segment that opened the connection.
+fn take_first_window(send: &mut Send, seg: &Segment) {
+    // SEG.WND of a SYN is never scaled
+    let shift = if seg.syn() {
+        WindowScale::new(0)
+    } else {
+        send.scale
+    };
+    send.wnd = u32::from(seg.window) << shift.shift();
+    send.max_wnd = send.wnd;
+    (send.wl1, send.wl2) = (seg.seq, seg.ack);
 }
 
 fn new_recv<D: Driver>(

@@ -131,6 +131,8 @@ pub(super) struct Template {
     pseudo: Sum,
     timestamps: bool,
     checksum: Checksum,
+    /// The ECN field of segments with payload, and of those without.
+    marks: (u8, u8),
 }
 
 impl Template {
@@ -175,7 +177,14 @@ impl Template {
             pseudo,
             timestamps,
             checksum,
+            marks: (0, 0),
         })
+    }
+
+    /// The same with this in the ECN field of segments with payload, and of those without.
+    pub(super) fn marked(mut self, payload: u8, bare: u8) -> Self {
+        self.marks = (payload, bare);
+        self
     }
 
     /// Bytes of all headers.
@@ -200,8 +209,15 @@ impl Template {
         let tcp_len = self.len - self.at + payload_len;
         let total = u16::try_from(20 + tcp_len).ok()?;
         let ip_header = lower.get_mut(self.at.checked_sub(20)?..)?;
+        let mark = if payload_len > 0 {
+            self.marks.0
+        } else {
+            self.marks.1
+        };
+        *ip_header.get_mut(1)? |= mark;
         let mut ip_sum = self.ip_sum;
         ip_sum.add_u16(total);
+        ip_sum.add_u16(u16::from(mark));
         ip_header
             .get_mut(2..4)?
             .copy_from_slice(&total.to_be_bytes());

@@ -57,6 +57,8 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         window_scale: None,
         sack: false,
         timestamps: false,
+        ecn: false,
+        congestion_control: conn.settings.congestion,
         time_to_live: conn.path.ttl,
         type_of_service: conn.path.tos,
         soft_error: None,
@@ -94,6 +96,7 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.tail_probes = send.tail_probes;
     info.reordering_seen = send.rack.reordering_seen();
     info.sack = send.sack;
+    info.ecn = send.ecn.is_on();
     info.soft_error = send.soft_error;
 }
 

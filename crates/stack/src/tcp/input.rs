@@ -9,10 +9,12 @@ use gannet_wire::tcp::Flags;
 
 use super::connection::{Connection, Cx, Open, State, TimeWait};
 use super::counters::TcpEvent;
+use super::ecn::Echo;
 use super::error::TcpError;
 use super::handshake::drop_frame;
 use super::notice::{Acked, Notice};
 use super::output;
+use super::recv::AckOwed;
 use super::recv_queue::keep_payload;
 use super::segment::Segment;
 use super::seq::SeqNum;
@@ -54,6 +56,12 @@ pub(super) fn arrives<D: Driver>(
     if open.straight && cx.config.straight_line && straight_line(open, cx, link, seg, frame) {
         return;
     }
+    if open.recv.owed != AckOwed::No && open.recv.ecn.look(seg.ce, seg.len > 0) == Echo::Split {
+        output::acknowledge_before(conn, cx);
+    }
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
     let step = steps(open, cx, link, conn.attached, seg, frame);
     open.refresh();
     match step {
@@ -106,6 +114,7 @@ fn steps<D: Driver>(
             open.recv.record_timestamp(start, value, cx.now);
         }
         check_urgent(open, seg);
+        check_marks(open, seg);
         if seg.len > 0 && !attached && open.phase.takes_text() {
             step = Step::Refuse;
         }
@@ -351,6 +360,7 @@ fn acknowledge<D: Driver>(
         window: UnscaledWindow(seg.window).scale(open.send.scale),
         has_text: seg.len > 0 || seg.fin(),
         sack: seg.options.sack,
+        ece: seg.flags.contains(Flags::ECE) && open.send.ecn.is_on(),
         echo_age: echo_age(open, seg, cx.now),
     };
     if let Some(age) = notice.echo_age.filter(|_| seg.len > 0) {
@@ -365,6 +375,17 @@ fn acknowledge<D: Driver>(
         Some(endpoint) => open.send.on_ack(&mut endpoint.pool, &notice, cx.now),
         None => Acked::default(),
     }
+}
+
+/// Marks of routers, and that the peer has slowed down (RFC 3168 section 6.1.3). Behind the check
+/// of the window: what lies outside says nothing.
+fn check_marks(open: &mut Open, seg: &Segment) {
+    let (ce, text) = (seg.ce, seg.len > 0);
+    if open.recv.ecn.look(ce, text) != Echo::Same {
+        open.recv.ack_now();
+    }
+    let cwr = seg.flags.contains(Flags::CWR);
+    open.recv.ecn.take(ce, cwr, text);
 }
 
 /// Sixth: URG. The pointer is remembered; the data stays in the stream (RFC 6093).

@@ -139,6 +139,7 @@ impl Tcp {
         // without a time stamp to carry them the other options cannot be had
         if !asked.timestamps {
             (opening.offer.scale, opening.offer.sack) = (None, false);
+            opening.offer.ecn = false;
         }
         opening.cookie = true;
         conn.state = State::SynReceived(opening);
@@ -179,16 +180,13 @@ impl Tcp {
             return self.refuse(ip, now, arrival.pair, seg);
         };
         let extras = seg.timestamps.map(|(_, echo)| cookie::read_timestamp(echo));
-        let Extras {
-            scale,
-            sack,
-            ecn: _,
-        } = extras.unwrap_or_default();
+        let Extras { scale, sack, ecn } = extras.unwrap_or_default();
         let offer = Offer {
             mss: Some(mss),
             scale,
             sack,
             timestamp: seg.timestamps.map(|(value, _)| value),
+            ecn,
         };
         if let Err(why) = self.may_open(listener) {
             self.counters.add(why);

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `seq.rs` | sequence numbers modulo 2^32 |
 //! | `rtt.rs` | round-trip time and retransmission time-out |
+//! | `ecn.rs` | explicit congestion notification: who is told what, once |
 //! | `congestion.rs` | congestion window: slow start, avoidance, recovery, idle restart |
 //! | `sent.rs` | what was sent and when, and what became of it |
 //! | `rack.rs` | which transmission arrived last, and how long others may be late |
@@ -54,6 +55,7 @@ mod connection;
 mod cookie;
 pub mod counters;
 mod demux;
+mod ecn;
 mod ends;
 mod engine;
 pub mod error;

@@ -22,6 +22,8 @@ pub(super) struct Notice {
     pub(super) has_text: bool,
     /// SACK blocks.
     pub(super) sack: SackBlocks,
+    /// The peer saw a router's mark (RFC 3168's ECE).
+    pub(super) ece: bool,
     /// Age of the time stamp that it echoes.
     pub(super) echo_age: Option<Duration>,
 }

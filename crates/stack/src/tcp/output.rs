@@ -14,7 +14,7 @@ use super::handshake::send_bare;
 use super::header::{self, Outgoing, Template};
 use super::recv::AckOwed;
 use super::sack_blocks::blocks_that_fit;
-use super::send::{Plan, Send};
+use super::send::{Plan, Send, Why};
 use super::transitions::Phase;
 use crate::ip::{Path, Resolution};
 
@@ -49,7 +49,9 @@ pub(super) fn output<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bo
         return true;
     };
     if open.template.is_none() {
-        open.template = Template::new(cx.ip, path, ports, open.timestamps);
+        let template = Template::new(cx.ip, path, ports, open.timestamps);
+        let ecn = &open.send.ecn;
+        open.template = template.map(|t| t.marked(ecn.data_mark(), ecn.other_mark()));
         open.refresh();
     }
     open.blocked = false;
@@ -165,7 +167,8 @@ fn send_plan<D: Driver>(
         .mss
         .saturating_sub(extra_options(open, &out.options))
         .max(1);
-    let wanted = if plan.len > open.send.mss {
+    // (an interface would repeat CWR in every piece that it cuts)
+    let wanted = if plan.len > open.send.mss && !open.send.ecn.owes_cwr() {
         // options beyond the ordinary ones may take what was left of the longest IP packet
         plan.len
             .min(PACKET_MAX - above_link(path, &out.options) as u32)
@@ -197,6 +200,10 @@ fn send_plan<D: Driver>(
     if plan.fin && whole {
         out.flags |= Flags::FIN;
     }
+    let new_data = gathered.len > 0 && plan.seq == open.send.max && plan.why == Why::Next;
+    if new_data {
+        out.flags |= window_reduced(&open.send);
+    }
     point_to_urgent(open, plan, &mut out);
     out.window = open.recv.advertise();
     let mut slot = Slot::new();
@@ -204,7 +211,8 @@ fn send_plan<D: Driver>(
         cx.counters.add(TcpEvent::FromTemplate);
         write_straight(open, cx, path, &out, &gathered, &mut slot)
     } else {
-        write_general(cx, path, &out, &gathered, &mut slot)
+        let mark = open.send.ecn.mark(new_data);
+        write_general(cx, &path.marked(mark), &out, &gathered, &mut slot)
     };
     written.ok_or(Full)?;
     if gathered.len > mss {
@@ -212,7 +220,23 @@ fn send_plan<D: Driver>(
     }
     cx.ip.send(path, &slot)?;
     cx.counters.add(TcpEvent::Sent);
+    if out.flags.contains(Flags::CWR) {
+        open.send.ecn.cwr_sent();
+    }
     Ok(gathered.len)
+}
+
+/// What new data says when the window was reduced since the last.
+#[inline]
+fn window_reduced(send: &Send) -> Flags {
+    //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
+    //# When the TCP data sender is ready to set the CWR bit after reducing the congestion
+    //# window, it SHOULD set the CWR bit only on the first new data packet that it transmits.
+    if send.ecn.owes_cwr() {
+        Flags::CWR
+    } else {
+        Flags::empty()
+    }
 }
 
 /// Bytes that this segment's options take beyond those of ordinary segments.
@@ -360,7 +384,11 @@ fn outgoing<D: Driver>(
         destination_port: ports.1,
         seq,
         ack: open.recv.nxt,
-        flags: Flags::ACK,
+        flags: if open.recv.ecn.echoes() {
+            Flags::ACK | Flags::ECE
+        } else {
+            Flags::ACK
+        },
         window: 0,
         urgent: 0,
         options,
@@ -463,13 +491,33 @@ pub(super) fn send_ack<D: Driver>(
             template.write(&mut slot, &out, 0, Sum::new).is_some()
                 && cx.ip.send(path, &slot).is_ok()
         }
-        _ => send_bare(cx, path, &out),
+        _ => {
+            let mark = open.send.ecn.other_mark();
+            send_bare(cx, &path.marked(mark), &out)
+        }
     };
     if sent {
         *segments_sent += 1;
         open.recv.acked();
     }
     sent
+}
+
+/// The acknowledgement that is owed leaves now, before what has just arrived changes what it says.
+pub(super) fn acknowledge_before<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    let ports = (conn.local.port(), conn.remote.port());
+    let Connection {
+        state: State::Open(open),
+        path,
+        segments_sent,
+        ..
+    } = conn
+    else {
+        return;
+    };
+    if path.header.is_some() {
+        send_ack(open, path, ports, cx, segments_sent);
+    }
 }
 
 /// Time between two challenge ACKs of one connection.

@@ -15,6 +15,7 @@ use gannet_link::{Driver, Endpoint, Range};
 
 use super::assembler::{Assembler, Limits, Piece};
 use super::autotune::{AutoTune, ReceiverRtt};
+use super::ecn::EcnReceiver;
 use super::recv_queue::RecvQueue;
 use super::sack_blocks::SackGenerator;
 use super::segment::Segment;
@@ -78,6 +79,8 @@ pub(super) struct Recv {
     pub(super) assembler: Assembler<OutOfOrder>,
     /// What to report in SACK blocks.
     pub(super) sack: SackGenerator,
+    /// Marks seen and echoed (RFC 3168).
+    pub(super) ecn: EcnReceiver,
     /// Sequence number of the peer's FIN, once a segment with it arrived.
     pub(super) fin: Option<SeqNum>,
     /// Everything up to and including the FIN arrived.
@@ -136,6 +139,7 @@ impl Recv {
                 cost: buffer,
             }),
             sack: SackGenerator::new(),
+            ecn: EcnReceiver::default(),
             fin: None,
             finished: false,
             deaf: false,

@@ -27,6 +27,7 @@ const SACK: u8 = 1;
 const TIMESTAMP: u8 = 2;
 const SCALE: u8 = 4;
 const MSS: u8 = 8;
+const ECN: u8 = 16;
 
 /// A SYN that was answered.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +47,7 @@ pub(super) struct Request {
     scale: u8,
     /// SYN-ACKs sent.
     pub(super) sent: u8,
-    /// Which of `timestamp`, `mss`, `scale` were there, and SACK.
+    /// Which of `timestamp`, `mss`, `scale` were there, and SACK and ECN.
     offered: u8,
 }
 
@@ -65,6 +66,7 @@ impl Request {
             scale,
             sack,
             timestamp,
+            ecn,
         } = opening.offer;
         let flag = |is: bool, flag| if is { flag } else { 0 };
         Some(Request {
@@ -82,7 +84,8 @@ impl Request {
             offered: flag(sack, SACK)
                 | flag(timestamp.is_some(), TIMESTAMP)
                 | flag(scale.is_some(), SCALE)
-                | flag(mss.is_some(), MSS),
+                | flag(mss.is_some(), MSS)
+                | flag(ecn, ECN),
         })
     }
 
@@ -93,6 +96,7 @@ impl Request {
             scale: has(SCALE).then_some(self.scale),
             sack: has(SACK),
             timestamp: has(TIMESTAMP).then_some(self.timestamp),
+            ecn: has(ECN),
         }
     }
 

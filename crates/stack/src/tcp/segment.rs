@@ -23,9 +23,11 @@ pub(super) struct Segment {
     pub(super) len: u32,
     /// TSval and TSecr.
     pub(super) timestamps: Option<(u32, u32)>,
-    /// Nothing but time stamps (or nothing at all) in the options.
+    /// A router marked the packet (RFC 3168).
+    pub(super) ce: bool,
+    /// Nothing but time stamps (or nothing at all) in the options, and no mark.
     pub(super) plain: bool,
-    /// All options when not `plain`.
+    /// All options when not `plain`, as far as there are any.
     pub(super) options: Options,
     /// Payload bytes per TCP segment when the link merged several; else 0.
     pub(super) merged: u16,
@@ -54,12 +56,12 @@ impl Preview {
         })
     }
 
-    /// Takes the header off `frame`, whose first bytes are `head`.
-    pub(super) fn into_segment(self, head: &[u8], frame: &mut Frame) -> Segment {
+    /// Takes the header off `frame`, whose first bytes are `head`. `ce`: a router marked it.
+    pub(super) fn into_segment(self, head: &[u8], ce: bool, frame: &mut Frame) -> Segment {
         let header = self.header;
         let raw = tcp::options(head, self.header_len);
         let fast = tcp::parse_timestamps_only(raw);
-        let plain = raw.is_empty() || fast.is_some();
+        let bare = raw.is_empty() || fast.is_some();
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.1
         //# A given TCP implementation can support any currently defined options, but the
         //# following options MUST be supported (MUST-4 --note Maximum Segment Size Option support
@@ -72,7 +74,7 @@ impl Preview {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.2
         //# There is no guarantee that senders will use this option, so receivers MUST be prepared
         //# to process options even if they do not begin on a word boundary (MUST-64).
-        let options = if plain {
+        let options = if bare {
             Options::NONE
         } else {
             Options::parse(raw)
@@ -91,7 +93,8 @@ impl Preview {
             urgent: header.urgent,
             len: frame.len() as u32,
             timestamps: fast.or(options.timestamps),
-            plain,
+            ce,
+            plain: bare && !ce,
             options,
             merged,
         }

@@ -19,7 +19,8 @@ mod tail;
 mod timers;
 mod undo;
 
-use super::congestion::{ABC_LIMIT_MERGED, Algorithm, Congestion};
+use super::congestion::{ABC_LIMIT_MERGED, Congestion};
+use super::ecn::EcnSender;
 use super::error::TcpError;
 use super::rack::Rack;
 use super::rtt::{RttConfig, RttEstimator};
@@ -27,6 +28,7 @@ use super::send_queue::SendQueue;
 use super::sent::Sent;
 use super::seq::SeqNum;
 use super::window::{Nagle, WindowScale};
+use crate::config::CongestionControl;
 use tail::Tail;
 use undo::{Forward, Undo};
 
@@ -167,6 +169,8 @@ pub(super) struct Send {
     /// When the retransmission timer expires, whichever runs instead.
     rto_at: Instant,
     pub(super) last_sent: Instant,
+    /// Marks answered (RFC 3168).
+    pub(super) ecn: EcnSender,
     /// Last time the peer acknowledged something new, or outstanding data began.
     pub(super) last_progress: Instant,
     /// What an ICMP error said since.
@@ -191,7 +195,7 @@ impl Send {
     /// checksums there; nobody does where nothing gets lost.
     pub(super) fn new(iss: SeqNum, mss: u32, link: Checksum, rtt: RttEstimator) -> Self {
         let first = iss + 1;
-        let mut congestion = Congestion::new(mss, Algorithm::default());
+        let mut congestion = Congestion::new(mss, CongestionControl::default());
         congestion.set_abc_limit(ABC_LIMIT_MERGED);
         Send {
             una: first,
@@ -232,6 +236,7 @@ impl Send {
             timer: SendTimer::Off,
             rto_at: Instant::FAR_FUTURE,
             last_sent: Instant::ZERO,
+            ecn: EcnSender::default(),
             last_progress: Instant::ZERO,
             soft_error: None,
             buffer: 0,

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::socket::TcpOption;
 use super::window::Nagle;
-use crate::config::TcpConfig;
+use crate::config::{CongestionControl, TcpConfig};
 use crate::ip::Path;
 
 /// What the application set.
@@ -20,6 +20,7 @@ pub(super) struct Settings {
     pub(super) receive_buffer: Option<u32>,
     pub(super) ttl: u8,
     pub(super) tos: u8,
+    pub(super) congestion: CongestionControl,
 }
 
 impl Settings {
@@ -39,6 +40,7 @@ impl Settings {
             receive_buffer: None,
             ttl: Path::TTL,
             tos: 0,
+            congestion: config.congestion,
         }
     }
 
@@ -77,6 +79,7 @@ impl Settings {
             //# segments that are sent on a connection (MUST-48).
             // the two bits beside it are TCP's own (RFC 3168)
             TcpOption::TypeOfService(tos) => self.tos = tos & !ECN,
+            TcpOption::CongestionControl(control) => self.congestion = control,
         }
     }
 

@@ -6,6 +6,7 @@ use core::time::Duration;
 use gannet_link::{Range, View};
 
 use super::error::TcpError;
+use crate::config::CongestionControl;
 use crate::link::LinkId;
 
 /// A connection. Carries a generation, so that an id outliving its connection names nothing.
@@ -105,6 +106,8 @@ pub enum TcpOption {
     /// two, ECN, are TCP's and not set (RFC 9293 MUST-48). To change it while data is under way
     /// invites reordering (SHLD-23).
     TypeOfService(u8),
+    /// Congestion control. A connection under way keeps its window.
+    CongestionControl(CongestionControl),
 }
 
 /// What a connection knows about itself: U-Net's "the application sees the state of its queues".
@@ -174,6 +177,10 @@ pub struct TcpInfo {
     pub sack: bool,
     /// Time stamps negotiated.
     pub timestamps: bool,
+    /// Explicit congestion notification negotiated (RFC 3168).
+    pub ecn: bool,
+    /// Congestion control.
+    pub congestion_control: CongestionControl,
     /// Time to live of packets.
     pub time_to_live: u8,
     /// Type of service of packets.

@@ -197,7 +197,21 @@ impl Send {
         sample.rate = self.sent.rate_sample(&news.delivery);
         sample.total_delivered = self.sent.rate().delivered();
         sample.flight = self.flight();
+        self.ecn.on_ack(self.una);
+        if news.n.ece {
+            sample.ece = true;
+            self.note_mark(sample.flight);
+        }
         self.congestion.on_ack(sample);
+    }
+
+    /// The peer has seen a router's mark: slows down once in a window of data. A recovery, or a
+    /// time-out, has done so already.
+    fn note_mark(&mut self, flight: u32) {
+        let open = self.recovery.is_none() && self.loss.is_none();
+        if open && self.ecn.on_echo(self.una, self.max) {
+            self.congestion.on_ecn(flight);
+        }
     }
 
     /// A segment in order that tells this half nothing but how far the peer has got: the window it

@@ -119,6 +119,7 @@ impl Send {
         self.begin_undo();
         let flight = self.max - self.una;
         self.congestion.enter_recovery(flight, kind);
+        self.ecn.on_reduction(self.max);
     }
 
     fn leave_recovery(&mut self) {
@@ -147,6 +148,7 @@ impl Send {
         self.begin_forward_recovery();
         let flight = self.max - self.una;
         self.congestion.on_rto(flight);
+        self.ecn.on_reduction(self.max);
         //= https://www.rfc-editor.org/rfc/rfc6298#section-5
         //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").
         self.rtt.back_off();
