@@ -24,6 +24,9 @@ pub(super) struct Undo {
     needed: u32,
     /// Something was sent again.
     resent: bool,
+    /// Something new was acknowledged since: what is acknowledged from here on may answer an earlier
+    /// retransmission than the last, and its time stamp says nothing any more.
+    answered: bool,
     /// The episode is over; until this is acknowledged a report may still come.
     until: Option<SeqNum>,
 }
@@ -55,6 +58,7 @@ impl Send {
             resent_ms: None,
             needed: 0,
             resent: false,
+            answered: false,
             until: None,
         });
     }
@@ -113,7 +117,8 @@ impl Send {
         let Some(undo) = self.undo.as_mut().filter(|_| news.advanced) else {
             return false;
         };
-        let first = undo.resent_ms.take();
+        let first = undo.resent_ms.filter(|_| !undo.answered);
+        undo.answered |= undo.resent;
         let within = undo.until.is_none() && self.una.after(undo.start);
         //= https://www.rfc-editor.org/rfc/rfc3522#section-3.2
         //# (4) If the value of the Timestamp Echo Reply field of the acceptable ACK's Timestamps

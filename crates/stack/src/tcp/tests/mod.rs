@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `peer.rs` | the harness: one stack, and the tests as its peer |
+//! | `partial_answers.rs` | recoveries that last more than one answer |
 //! | `recorder.rs` | a driver that keeps every slot |
 //! | `resent.rs` | how soon one may be sent again what was sent again before |
 //! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
@@ -22,6 +23,7 @@ mod keep_alive;
 mod limits;
 mod listen;
 mod loss;
+mod partial_answers;
 mod recovery;
 mod retransmit;
 mod robustness;
