@@ -24,8 +24,8 @@ pub(super) struct Undo {
     needed: u32,
     /// Something was sent again.
     resent: bool,
-    /// Something new was acknowledged since: what is acknowledged from here on may answer an earlier
-    /// retransmission than the last, and its time stamp says nothing any more.
+    /// Something new was acknowledged since: what comes may answer an earlier retransmission than
+    /// the last, and its time stamp says nothing any more.
     answered: bool,
     /// The episode is over; until this is acknowledged a report may still come.
     until: Option<SeqNum>,
