@@ -1,7 +1,7 @@
 //! The 128-byte ring entry.
 //!
 //! ```text
-//! 0                              96        112  113  114   116   118    120    122   124   128
+//! 0                                        112  113  114   116   118    120    122   124   128
 //! | headers, or a small message -> | <- ranges | inl| rng|flags| gso |start |offset| tag | seq  |
 //! ```
 //! Headers grow up from byte 0, payload ranges (offset, length: 8 bytes each) grow down from byte
@@ -17,15 +17,15 @@ pub const SLOT_BYTES: usize = 128;
 /// 64-bit words in a slot.
 pub const SLOT_WORDS: usize = SLOT_BYTES / 8;
 /// Most bytes that travel within the slot.
-pub const INLINE_MAX: usize = 96;
+pub const INLINE_MAX: usize = 112;
 /// Most payload ranges in one slot.
 pub const RANGES_MAX: usize = 8;
 /// Headers and ranges together fill the bytes below this offset.
 const META: usize = 112;
 
 const _: () = assert!(
-    INLINE_MAX + 16 <= META,
-    "a full header leaves room for two ranges"
+    INLINE_MAX <= META,
+    "headers and ranges share the first bytes"
 );
 
 /// What [`Slot::flags`] can say.

@@ -1,6 +1,6 @@
 //! Addresses of both families: what they mean, and networks of them.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use gannet_wire::IpProtocol;
 use gannet_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
@@ -79,6 +79,41 @@ pub fn pseudo(source: IpAddr, destination: IpAddr, protocol: IpProtocol, len: u3
         }
         // nothing makes such a packet
         _ => Sum::new(),
+    }
+}
+
+/// An IPv4-mapped address (`::ffff:a.b.c.d`) as the IPv4 address that it stands for.
+pub fn unmapped(at: SocketAddr) -> SocketAddr {
+    match at {
+        SocketAddr::V6(six) if six.ip().to_ipv4_mapped().is_some() => {
+            SocketAddr::new(at.ip().to_canonical(), at.port())
+        }
+        _ => at,
+    }
+}
+
+/// `other` as a socket bound to `local` sees it: one of IPv6 sees hosts of IPv4 mapped (RFC 3493
+/// section 3.7).
+pub fn as_seen_from(local: IpAddr, other: SocketAddr) -> SocketAddr {
+    match (local, other) {
+        (IpAddr::V6(_), SocketAddr::V4(four)) => {
+            SocketAddr::new(four.ip().to_ipv6_mapped().into(), four.port())
+        }
+        _ => other,
+    }
+}
+
+/// Whether a socket bound to `bound`, `only_six` or not, takes what is for `address`.
+pub const fn takes(bound: IpAddr, only_six: bool, address: IpAddr) -> bool {
+    match (bound, address) {
+        (IpAddr::V4(bound), IpAddr::V4(address)) => {
+            bound.is_unspecified() || bound.to_bits() == address.to_bits()
+        }
+        (IpAddr::V6(bound), IpAddr::V6(address)) => {
+            bound.is_unspecified() || bound.to_bits() == address.to_bits()
+        }
+        (IpAddr::V6(bound), IpAddr::V4(_)) => bound.is_unspecified() && !only_six,
+        (IpAddr::V4(_), IpAddr::V6(_)) => false,
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Config {
     pub receive_budget: usize,
     /// IP.
     pub ip: IpConfig,
+    /// IPv6 where it differs.
+    pub ipv6: Ipv6Config,
     /// TCP.
     pub tcp: TcpConfig,
     /// UDP.
@@ -34,6 +36,7 @@ impl Config {
             seed,
             receive_budget: 64,
             ip: IpConfig::default(),
+            ipv6: Ipv6Config::default(),
             tcp: TcpConfig::default(),
             udp: UdpConfig::default(),
             dhcp: DhcpConfig::default(),
@@ -61,6 +64,20 @@ impl Default for IpConfig {
             // RFC 8200 section 4.5.
             reassembly_timeout_v6: Duration::from_secs(60),
         }
+    }
+}
+
+/// Settings of IPv6.
+#[derive(Clone, Debug)]
+pub struct Ipv6Config {
+    /// How often an address is asked for before it is used, a second apart (RFC 4862's
+    /// DupAddrDetectTransmits). 0: never, addresses are used at once.
+    pub dad_transmits: u8,
+}
+
+impl Default for Ipv6Config {
+    fn default() -> Self {
+        Ipv6Config { dad_transmits: 1 }
     }
 }
 

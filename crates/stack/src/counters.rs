@@ -70,6 +70,24 @@ reasons! {
         FragmentEvicted => "fragment_evicted",
         /// An incomplete datagram whose time was over.
         FragmentTimeout => "fragment_timeout",
+        /// Extension headers in the wrong order, or too many.
+        IpChain => "ip_chain",
+        /// IPv6 headers and nothing behind them.
+        IpNoPayload => "ip_no_payload",
+        /// A message of neighbour discovery that cannot be read.
+        DiscoveryMalformed => "discovery_malformed",
+        /// A message of neighbour discovery that was forwarded.
+        DiscoveryHopLimit => "discovery_hop_limit",
+        /// A message of neighbour discovery in pieces (RFC 6980).
+        DiscoveryFragment => "discovery_fragment",
+        /// A message of neighbour discovery from, to or about an address that it cannot be.
+        DiscoveryBadSender => "discovery_bad_sender",
+        /// A message of neighbour discovery that does not concern us.
+        DiscoveryIgnored => "discovery_ignored",
+        /// More routers, networks or addresses were advertised than are kept.
+        DiscoveryTableFull => "discovery_table_full",
+        /// Another station has, or tries out, an address of ours.
+        DuplicateAddress => "duplicate_address",
         /// A protocol that we do not speak.
         IpProtocol => "ip_protocol",
         /// TCP to a broadcast address.
@@ -163,7 +181,7 @@ impl Statistics {
         match protocol {
             IpProtocol::TCP => &mut self.tcp,
             IpProtocol::UDP => &mut self.udp,
-            IpProtocol::ICMP => &mut self.icmp,
+            IpProtocol::ICMP | IpProtocol::ICMPV6 => &mut self.icmp,
             _ => &mut self.other,
         }
     }

@@ -52,6 +52,10 @@ pub enum Purpose {
     SynCookie = 6,
     /// Identifications of datagrams in fragments.
     FragmentIdent = 7,
+    /// Interface identifiers (RFC 7217).
+    InterfaceIdentifier = 17,
+    /// Flow labels (RFC 6437).
+    FlowLabel = 18,
 }
 
 /// Both ends of a flow.
@@ -64,6 +68,20 @@ pub struct FourTuple {
 }
 
 impl FourTuple {
+    /// The flow label of its packets (RFC 6437 section 3): 20 bits, never 0; 0 for IPv4.
+    //= https://www.rfc-editor.org/rfc/rfc6437#section-3
+    //# It is therefore RECOMMENDED that source hosts support the flow label by setting the flow
+    //# label field for all packets of a given flow to the same value chosen from an approximation
+    //# to a discrete uniform distribution.
+    #[must_use]
+    pub fn flow_label(&self, key: &HashKey) -> u32 {
+        if self.local.is_ipv4() {
+            return 0;
+        }
+        let label = key.hash(Purpose::FlowLabel, &self.bytes()) as u32 & 0x000f_ffff;
+        label.max(1)
+    }
+
     /// Unambiguous bytes of the tuple: both addresses in 16 bytes (IPv4 mapped), both ports.
     #[must_use]
     pub fn bytes(&self) -> [u8; 36] {

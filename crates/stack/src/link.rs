@@ -9,7 +9,14 @@ use gannet_link::{Arena, Driver, Endpoint, Pool};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkId(u32);
 
-/// An address of ours on a link, with the length of its network prefix (0 to 32).
+impl LinkId {
+    /// Its number.
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// An address of ours on a link, with the length of its network prefix (0 to 32, or 128 for IPv6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddress {
     /// Our address.

@@ -14,6 +14,7 @@ use gannet_link::{Driver, Endpoint, Frame, LinkState};
 use gannet_wire::IpProtocol;
 use gannet_wire::icmpv4::Unreachable;
 
+use crate::address::bits;
 use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
 use crate::dhcp::Dhcp;
@@ -129,7 +130,7 @@ impl<D: Driver> Stack<D> {
     #[inline]
     fn input(&mut self, now: Instant, link: LinkId, frame: &mut Frame) {
         let Some((packet, protocol)) = self.ip.arrives(now, link, frame) else {
-            return;
+            return self.answer_for(now);
         };
         let ip = &mut self.ip;
         match protocol {
@@ -142,7 +143,12 @@ impl<D: Driver> Stack<D> {
                     self.nobody_takes(now, &packet, Unreachable::PORT, frame);
                 }
             }
-            IpProtocol::ICMP => {
+            IpProtocol::ICMPV6 if packet.source.is_ipv6() => {
+                if let Some(report) = self.icmp.six_arrives(ip, now, &packet, frame) {
+                    self.icmp_error(now, &report);
+                }
+            }
+            IpProtocol::ICMP if packet.source.is_ipv4() => {
                 if let Some(report) = self.icmp.arrives(ip, now, &packet, frame) {
                     self.icmp_error(now, &report);
                 }
@@ -151,6 +157,13 @@ impl<D: Driver> Stack<D> {
                 ip.count_drop(DropReason::IpProtocol);
                 self.nobody_takes(now, &packet, Unreachable::PROTOCOL, frame);
             }
+        }
+    }
+
+    /// The packet is gone; its sender may have to be told why.
+    fn answer_for(&mut self, now: Instant) {
+        if let Some(complaint) = self.ip.take_complaint() {
+            self.icmp.complain(&mut self.ip, now, &complaint);
         }
     }
 
@@ -310,6 +323,17 @@ impl<D: Driver> Stack<D> {
         self.ip.add_address(link, address)
     }
 
+    /// Lets routers of a link say which addresses of IPv6 we have on it, which networks are on it
+    /// and who leads elsewhere (RFC 4861, RFC 4862). On an Ethernet; other links have no routers.
+    pub fn autoconfigure(&mut self, link: LinkId) {
+        self.ip.autoconfigure(link);
+    }
+
+    /// Whether an address of ours is still being tried out: whether others have it is being asked.
+    pub fn has_tentative_addresses(&self) -> bool {
+        self.ip.has_tentative()
+    }
+
     /// Leads packets to a network through `link`, to `gateway` or, if that is `None`, directly. The
     /// longest prefix decides; networks of the links' own addresses need no route.
     pub fn add_route(
@@ -321,7 +345,7 @@ impl<D: Driver> Stack<D> {
     ) {
         self.ip.add_route(Route {
             network,
-            prefix_len: prefix_len.min(32),
+            prefix_len: prefix_len.min(bits(network)),
             gateway,
             link,
         });
@@ -329,7 +353,8 @@ impl<D: Driver> Stack<D> {
 
     /// Takes a route back; whether there was one.
     pub fn remove_route(&mut self, network: IpAddr, prefix_len: u8, link: LinkId) -> bool {
-        self.ip.remove_route(network, prefix_len.min(32), link)
+        let prefix_len = prefix_len.min(bits(network));
+        self.ip.remove_route(network, prefix_len, link)
     }
 
     /// Whether `address` is one of ours.

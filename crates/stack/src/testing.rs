@@ -17,7 +17,7 @@ mod wire;
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use core::time::Duration;
 
 use gannet_base::Instant;
@@ -31,6 +31,10 @@ pub use wire::{Faults, Wire, WireConfig, WireDriver};
 
 /// Address of the first host of a pair.
 pub const A: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1));
+/// IPv6 address of the first host of a pair, where it has one.
+pub const A6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+/// IPv6 address of the second host of a pair, where it has one.
+pub const B6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 /// Address of the second host of a pair.
 pub const B: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 2));
 /// Most virtual time that [`Pair::run_until`] waits.
@@ -104,6 +108,28 @@ impl Pair<WireDriver> {
     /// As [`Pair::wire`], with changed settings.
     pub fn wire_with(seed: u64, wire: &WireConfig, change: impl Fn(&mut Config)) -> Self {
         Self::join(seed, Wire::ends(seed, wire), (None, None), change)
+    }
+}
+
+impl Pair<WireDriver> {
+    /// As [`Pair::wire`] with IPv6 beside IPv4: [`A6`] and [`B6`] on one network, usable at once.
+    pub fn six(seed: u64, wire: &WireConfig) -> Self {
+        Self::six_with(seed, wire, |_| {})
+    }
+
+    /// As [`Pair::six`], with changed settings.
+    pub fn six_with(seed: u64, wire: &WireConfig, change: impl Fn(&mut Config)) -> Self {
+        let mut pair = Self::wire_with(seed, wire, |config| {
+            config.ipv6.dad_transmits = 0;
+            change(config);
+        });
+        let own = |address: Ipv6Addr| LinkAddress {
+            address: address.into(),
+            prefix_len: 64,
+        };
+        pair.a.add_address(pair.link_a, own(A6));
+        pair.b.add_address(pair.link_b, own(B6));
+        pair
     }
 }
 

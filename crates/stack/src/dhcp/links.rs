@@ -306,6 +306,7 @@ fn broadcast_path<D: Driver>(ip: &Ip<D>, link: LinkId, from: Ipv4Addr) -> Option
         mtu: capabilities.mtu,
         header: Some(LinkHeader::ethernet(bytes)),
         ttl: Path::TTL,
+        flow_label: 0,
         tos: 0,
         may_be_cut: false,
     })

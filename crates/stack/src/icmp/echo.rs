@@ -5,7 +5,9 @@ use gannet_link::{Arena, Driver, Endpoint, Frame, Range, Slot};
 use gannet_wire::IpProtocol;
 use gannet_wire::checksum::{self, Sum};
 use gannet_wire::icmpv4::{self, Message};
+use gannet_wire::icmpv6;
 
+use crate::address;
 use crate::counters::DropReason;
 use crate::ip::{Ip, Packet, Parts, Path, Resolution};
 
@@ -45,13 +47,16 @@ pub(super) fn answer<D: Driver>(
         Some(copy) => copy,
         None => return Err(DropReason::NoMemory),
     };
-    let reply = Message::EchoReply { ident, seq };
+    let Some(reply) = Reply::new(&path, (ident, seq), len, copy.sum) else {
+        return Err(DropReason::NoMemory);
+    };
     let ranges = copy.ranges.get(..copy.count).unwrap_or(&[]);
     let sent = if path.ip_header_len() + icmpv4::HEADER_LEN + len > path.mtu as usize {
-        in_fragments(ip, &path, &reply, (copy.sum, ranges))
+        in_fragments(ip, &path, &reply, ranges)
     } else {
-        let header = ip.write_header(&path, &mut slot, IpProtocol::ICMP, icmpv4::HEADER_LEN, len);
-        let written = header.and_then(|(b, _)| reply.emit(copy.sum, b));
+        let (protocol, header_len) = (reply.protocol, reply.header.len());
+        let header = ip.write_header(&path, &mut slot, protocol, header_len, len);
+        let written = header.map(|(bytes, _)| bytes.copy_from_slice(&reply.header));
         let complete = written.is_some() && ranges.iter().all(|&r| slot.push_range(r));
         complete && ip.send(&path, &slot).is_ok()
     };
@@ -66,20 +71,35 @@ pub(super) fn answer<D: Driver>(
     }
 }
 
-/// Sends a reply that is longer than the path's MTU.
-fn in_fragments<D: Driver>(
-    ip: &mut Ip<D>,
-    path: &Path,
-    reply: &Message,
-    (sum, payload): (Sum, &[Range]),
-) -> bool {
-    let mut transport = [0; icmpv4::HEADER_LEN];
-    if reply.emit(sum, &mut transport).is_none() {
-        return false;
+/// The header of a reply, complete with its checksum.
+struct Reply {
+    protocol: IpProtocol,
+    header: [u8; icmpv4::HEADER_LEN],
+}
+
+impl Reply {
+    /// For `len` bytes of data whose sum is `sum`.
+    fn new(path: &Path, (ident, seq): (u16, u16), len: usize, sum: Sum) -> Option<Self> {
+        let mut header = [0; icmpv4::HEADER_LEN];
+        if path.destination.is_ipv4() {
+            let protocol = IpProtocol::ICMP;
+            Message::EchoReply { ident, seq }.emit(sum, &mut header)?;
+            return Some(Reply { protocol, header });
+        }
+        let protocol = IpProtocol::ICMPV6;
+        let total = (icmpv6::HEADER_LEN + len) as u32;
+        let pseudo = address::pseudo(path.source, path.destination, protocol, total);
+        let reply = icmpv6::Message::EchoReply { ident, seq };
+        reply.emit(sum.combine(pseudo, false), &mut header)?;
+        Some(Reply { protocol, header })
     }
+}
+
+/// Sends a reply that is longer than the path's MTU.
+fn in_fragments<D: Driver>(ip: &mut Ip<D>, path: &Path, reply: &Reply, payload: &[Range]) -> bool {
     let parts = Parts {
-        protocol: IpProtocol::ICMP,
-        transport: &transport,
+        protocol: reply.protocol,
+        transport: &reply.header,
         payload,
     };
     let how = (path, Resolution::Ready);

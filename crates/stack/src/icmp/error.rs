@@ -3,10 +3,13 @@
 //! No parameter problem is ever sent: what could be wrong with a header that is answered at all are
 //! its options, and those would have to be quoted (CVE-2019-12256).
 
+use core::net::IpAddr;
+
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, Slot};
+use gannet_wire::checksum::Sum;
 use gannet_wire::icmpv4::{self, Message, Unreachable};
-use gannet_wire::{IpProtocol, checksum, ipv4};
+use gannet_wire::{IpProtocol, checksum, icmpv6, ipv4};
 
 use super::input::Icmp;
 use crate::counters::DropReason;
@@ -37,6 +40,9 @@ impl Icmp {
         code: Unreachable,
         frame: &Frame,
     ) {
+        if packet.source.is_ipv6() {
+            return self.six_nobody(ip, now, packet, code, frame);
+        }
         let Some(quote) = Quote::of_packet(ip, packet, frame) else {
             return;
         };
@@ -63,6 +69,11 @@ impl Icmp {
             destination: expired.destination,
             tos: 0,
         };
+        if expired.source.is_ipv6() {
+            let message = icmpv6::Message::TimeExceeded { code: REASSEMBLY };
+            let quote = expired.quote();
+            return self.send_six(ip, now, &packet, &message, (quote, false));
+        }
         let quote = Quote::new(expired.quote(), |_| 0);
         let message = Message::TimeExceeded { code: REASSEMBLY };
         self.send(ip, now, &packet, &message, &quote);
@@ -140,7 +151,27 @@ fn send<D: Driver>(
     message: &Message,
     quote: &[u8],
 ) -> bool {
-    let Ok(mut path) = ip.path(Some(about.destination), about.source) else {
+    let ends = (Some(about.destination), about.source);
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+    //# Every ICMP error message includes the Internet header and at least the first 8 data octets
+    //# of the datagram that triggered the error; more than 8 octets MAY be sent; this header and
+    //# data MUST be unchanged from the received datagram.
+    send_quoting(ip, now, ends, IpProtocol::ICMP, quote, |sum, _, out| {
+        message.emit(sum, out)
+    })
+}
+
+/// Sends an error that quotes a packet: `emit` writes its first 8 bytes, given the sum of the quote
+/// and both addresses. `false`: no room.
+pub(super) fn send_quoting<D: Driver>(
+    ip: &mut Ip<D>,
+    now: Instant,
+    (source, destination): (Option<IpAddr>, IpAddr),
+    protocol: IpProtocol,
+    quote: &[u8],
+    emit: impl FnOnce(Sum, (IpAddr, IpAddr), &mut [u8]) -> Option<usize>,
+) -> bool {
+    let Ok(mut path) = ip.path(source, destination) else {
         return true;
     };
     if ip.resolve(now, &mut path) != Resolution::Ready {
@@ -149,15 +180,12 @@ fn send<D: Driver>(
     }
     let mut slot = Slot::new();
     let len = icmpv4::HEADER_LEN;
-    let header = ip.write_header(&path, &mut slot, IpProtocol::ICMP, len, quote.len());
+    let header = ip.write_header(&path, &mut slot, protocol, len, quote.len());
     let Some((bytes, _)) = header else {
         return true;
     };
-    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
-    //# Every ICMP error message includes the Internet header and at least the first 8 data octets
-    //# of the datagram that triggered the error; more than 8 octets MAY be sent; this header and
-    //# data MUST be unchanged from the received datagram.
-    if message.emit(checksum::sum(quote), bytes).is_none() {
+    let ends = (path.source, path.destination);
+    if emit(checksum::sum(quote), ends, bytes).is_none() {
         return true;
     }
     let Some(link) = ip.links.get_mut(path.link) else {

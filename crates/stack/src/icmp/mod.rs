@@ -9,12 +9,14 @@
 //! | `input.rs` | messages that arrive: requests answered, errors turned into a [`Report`] |
 //! | `echo.rs` | the echo server |
 //! | `error.rs` | errors that we send |
+//! | `v6.rs` | the same for IPv6 |
 //! | `limit.rs` | how many of them |
 
 mod echo;
 mod error;
 mod input;
 mod limit;
+mod v6;
 
 pub use input::{Icmp, Report, ReportKind};
 

@@ -15,9 +15,11 @@ use crate::link::{Link, LinkId};
 
 /// The Ethernet destination of a frame, as far as it matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cast {
+pub(super) enum Cast {
     One,
     Many,
+    /// The medium does not tell.
+    Untold,
 }
 
 impl<D: Driver> Ip<D> {
@@ -51,18 +53,26 @@ impl<D: Driver> Ip<D> {
         let Some(link) = self.links.get(id) else {
             return Ok(None);
         };
-        let mut cast = Cast::One;
+        let mut cast = Cast::Untold;
         if link.endpoint.capabilities().medium == Medium::Ethernet {
             let header = ethernet_header(&link.endpoint, frame)?;
             cast = addressed_to_us(&link.endpoint, header.dst)?;
             frame.strip(ethernet::HEADER_LEN);
             match header.ethertype {
                 EtherType::IPV4 => {}
+                EtherType::IPV6 => return self.six_arrives(now, (id, cast), frame),
                 EtherType::ARP => return self.arp_arrives(now, id, frame).map(|()| None),
                 _ => return Err(DropReason::UnknownEtherType),
             }
         }
-        let (header, header_len) = ip_header(&link.endpoint, frame)?;
+        let (header, header_len) = match ip_header(&link.endpoint, frame) {
+            Ok(parsed) => parsed,
+            // bare IP: the version tells
+            Err(DropReason::IpVersion) if cast == Cast::Untold && is_six(&link.endpoint, frame) => {
+                return self.six_arrives(now, (id, cast), frame);
+            }
+            Err(reason) => return Err(reason),
+        };
         options_harmless(&header)?;
         if link.config.loopback {
             // Only we put packets on this link; but the address may have gone meanwhile.
@@ -120,7 +130,7 @@ impl<D: Driver> Ip<D> {
         // 3.3.6).
         let martian = header.dst.is_loopback() && !link.config.loopback;
         let local = !martian && self.is_local(header.dst.into());
-        let ours = broadcast || (cast == Cast::One && local);
+        let ours = broadcast || (cast != Cast::Many && local);
         if !ours {
             return Err(DropReason::IpNotForUs);
         }
@@ -176,10 +186,18 @@ fn ip_header<D: Driver>(
     })
 }
 
+/// Whether a packet without a link header says that it is of IPv6.
+#[cold]
+fn is_six<D: Driver>(endpoint: &Endpoint<D>, frame: &Frame) -> bool {
+    let mut first = [0; 1];
+    endpoint.peek(frame, &mut first);
+    first[0] >> 4 == 6
+}
+
 /// The first bytes of a frame: at least `wanted` of them if the frame has that many. In place when
 /// they are inline.
 #[inline]
-fn first_bytes<'a, D: Driver>(
+pub(super) fn first_bytes<'a, D: Driver>(
     endpoint: &Endpoint<D>,
     frame: &'a Frame,
     wanted: usize,

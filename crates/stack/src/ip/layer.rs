@@ -1,7 +1,7 @@
 //! The links and everything known about where packets go.
 
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint};
@@ -12,10 +12,12 @@ use super::path::Path;
 use super::probe::Probes;
 use super::reassembly::{Expired, Reassembly};
 use super::route::{Route, Routes, is_broadcast_of};
+use super::v6::Six;
+use super::v6::own::{Origin, Own};
 use crate::address;
 use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
-use crate::hash::HashKey;
+use crate::hash::{FourTuple, HashKey};
 use crate::link::{LinkAddress, LinkConfig, LinkId, Links};
 use crate::neighbour::{Ask, Held, Neighbours};
 
@@ -33,6 +35,7 @@ pub struct Ip<D> {
     pub(super) reassembly: Reassembly,
     pub(super) idents: Idents,
     pub(super) probes: Probes,
+    pub(super) six: Six,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
@@ -56,6 +59,7 @@ impl<D: Driver> Ip<D> {
             reassembly: Reassembly::new(&config.ip, HashKey::new(config.secret)),
             idents: Idents::new(HashKey::new(config.secret)),
             probes: Probes::new(),
+            six: Six::new(config),
             epoch: 0,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),
@@ -76,13 +80,26 @@ impl<D: Driver> Ip<D> {
     /// Whoever keeps a [`super::Path`] compares this and asks again when it differs.
     #[inline]
     pub fn neighbour_epoch(&self) -> u32 {
-        self.epoch.wrapping_add(self.neighbours.epoch())
+        let neighbours = self
+            .neighbours
+            .epoch()
+            .wrapping_add(self.six.discovery.epoch());
+        self.epoch.wrapping_add(neighbours)
     }
 
     /// Counts a packet thrown away.
     #[inline]
     pub(crate) fn count_drop(&mut self, reason: DropReason) {
         self.drops.add(reason);
+    }
+
+    /// The flow label of what one port sends along `path`.
+    pub(crate) fn flow_label(&self, path: &Path, port: u16) -> u32 {
+        let tuple = FourTuple {
+            local: SocketAddr::new(path.source, port),
+            remote: SocketAddr::new(path.destination, 0),
+        };
+        tuple.flow_label(self.six.key())
     }
 
     /// Whether `address` is one of ours, on any link; loopback addresses are, when there is a link
@@ -114,10 +131,13 @@ impl<D: Driver> Ip<D> {
 
     pub(crate) fn add_link(&mut self, endpoint: Endpoint<D>, config: LinkConfig) -> LinkId {
         let addresses = config.addresses.clone();
+        let mut config = config;
+        // those of IPv6 are tried out first
+        config.addresses.retain(|own| own.address.is_ipv4());
         let id = self.links.add(endpoint, config);
         self.epoch = self.epoch.wrapping_add(1);
         for own in addresses {
-            self.announce_address(id, own.address);
+            self.begin_address(id, own);
         }
         id
     }
@@ -126,18 +146,25 @@ impl<D: Driver> Ip<D> {
         let Some(link) = self.links.get_mut(id) else {
             return false;
         };
-        link.config
-            .addresses
-            .retain(|a| a.address != address.address);
-        link.config.addresses.push(address);
+        if address.address.is_ipv4() {
+            link.config
+                .addresses
+                .retain(|a| a.address != address.address);
+            link.config.addresses.push(address);
+        }
         self.epoch = self.epoch.wrapping_add(1);
-        self.announce_address(id, address.address);
+        self.begin_address(id, address);
         true
     }
 
-    fn announce_address(&mut self, id: LinkId, address: IpAddr) {
-        if let IpAddr::V4(four) = address {
-            self.announce(id, four);
+    fn begin_address(&mut self, id: LinkId, own: LinkAddress) {
+        match own.address {
+            IpAddr::V4(four) => self.announce(id, four),
+            IpAddr::V6(six) => {
+                let len = own.prefix_len.min(128);
+                self.take_address(Own::new(id, six, len, Origin::Manual));
+                self.take_link_local(id);
+            }
         }
     }
 
@@ -155,6 +182,7 @@ impl<D: Driver> Ip<D> {
     pub(crate) fn forget_link(&mut self, link: LinkId) {
         self.routes.forget(link);
         self.neighbours.forget(link);
+        self.forget_six(link);
         self.reassembly.forget(link, &mut self.links);
         self.forget_probes(link);
         while let Some(frame) = self.held.pop(link, None) {
@@ -165,7 +193,8 @@ impl<D: Driver> Ip<D> {
 
     /// A router told that packets of `mtu` bytes fit on the way to `destination` (0: it did not
     /// tell). The caller has checked that the message is about a packet of its own. Returns what is
-    /// used from now on: at least 552 bytes, never more than before, for ten minutes.
+    ///
+    /// used from now on: at least 552 bytes (1,280 for IPv6), never more than before, for ten minutes.
     pub fn reduce_mtu(&mut self, destination: IpAddr, mtu: u32, now: Instant) -> u32 {
         let current = self.path(None, destination).map_or(65_535, |p| p.mtu);
         let reduced = self.mtus.reduce(destination, mtu, current, now);
@@ -177,11 +206,17 @@ impl<D: Driver> Ip<D> {
 
     /// Nothing that was sent along `path` is acknowledged: its neighbour may have moved.
     pub fn suspect(&mut self, now: Instant, path: &Path) {
-        let IpAddr::V4(next_hop) = path.next_hop else {
-            return;
-        };
-        if let Some(ask) = self.neighbours.suspect(now, path.link, next_hop) {
-            self.ask(ask);
+        match path.next_hop {
+            IpAddr::V4(next_hop) => {
+                if let Some(ask) = self.neighbours.suspect(now, path.link, next_hop) {
+                    self.ask(ask);
+                }
+            }
+            IpAddr::V6(next_hop) => {
+                if let Some(ask) = self.six.discovery.suspect(now, path.link, next_hop) {
+                    self.solicit(ask);
+                }
+            }
         }
     }
 
@@ -190,6 +225,7 @@ impl<D: Driver> Ip<D> {
         if self.mtus.poll(now) {
             self.epoch = self.epoch.wrapping_add(1);
         }
+        self.poll_six(now);
         let mut asks = core::mem::take(&mut self.asks);
         let mut failed = core::mem::take(&mut self.failed);
         self.neighbours.poll(now, &mut asks, &mut failed);
@@ -219,7 +255,7 @@ impl<D: Driver> Ip<D> {
 
     /// Whether a neighbour answered or gave up since the last call.
     pub(crate) fn take_neighbours_changed(&mut self) -> bool {
-        self.neighbours.take_changed()
+        self.neighbours.take_changed() | self.six.discovery.take_changed()
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
@@ -227,6 +263,7 @@ impl<D: Driver> Ip<D> {
             self.neighbours.next_timeout(),
             self.mtus.next_timeout(),
             self.reassembly.next_timeout(),
+            self.six.next_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }

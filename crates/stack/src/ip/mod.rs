@@ -1,4 +1,4 @@
-//! IPv4: where packets go, their headers, and what arrives.
+//! IP: where packets go, their headers, and what arrives.
 //!
 //! Not here: forwarding.
 //!
@@ -8,6 +8,7 @@
 //! | `path.rs` | [`Path`]: a destination with everything cached to reach it |
 //! | `route.rs` | the routing table |
 //! | `mtu.rs` | paths narrower than their first link |
+//! | `v6/` | IPv6 where it differs |
 //! | `select.rs` | the choice of a path, and of its link header |
 //! | `output.rs` | headers written, frames handed to a link |
 //! | `input.rs` | what arrives: checks in order, one function each |
@@ -29,6 +30,7 @@ mod probe;
 mod reassembly;
 mod route;
 mod select;
+mod v6;
 
 pub use layer::Ip;
 pub use output::Packet;
@@ -38,6 +40,7 @@ pub use select::Resolution;
 
 pub(crate) use fragmentation::Parts;
 pub(crate) use reassembly::Expired;
+pub(crate) use v6::{Complaint, QUOTE_MAX as QUOTE_MAX_SIX};
 
 #[cfg(test)]
 mod tests;

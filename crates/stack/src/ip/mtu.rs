@@ -5,6 +5,7 @@ use core::net::IpAddr;
 use core::time::Duration;
 
 use gannet_base::Instant;
+use gannet_wire::ipv6;
 
 /// No message makes a path narrower than this; Linux's `min_pmtu`.
 pub(super) const MTU_MIN: u32 = 552;
@@ -50,6 +51,10 @@ impl PathMtus {
         current: u32,
         now: Instant,
     ) -> u32 {
+        let least = match destination {
+            IpAddr::V4(_) => MTU_MIN,
+            IpAddr::V6(_) => u32::from(ipv6::MIN_MTU),
+        };
         let told = match mtu {
             0 => PLATEAUS
                 .into_iter()
@@ -57,7 +62,13 @@ impl PathMtus {
                 .unwrap_or(MTU_MIN),
             told => told,
         };
-        let mtu = told.max(MTU_MIN);
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# A node MUST NOT reduce its estimate of the Path MTU below the IPv6
+        //# minimum link MTU in response to a Packet Too Big message.
+        if destination.is_ipv6() && mtu < least {
+            return current;
+        }
+        let mtu = told.max(least);
         if mtu >= current {
             return current;
         }

@@ -1,10 +1,11 @@
 //! Headers written, frames handed to a link.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 
 use gannet_link::{Driver, Endpoint, Frame, Full, Range, Slot, Space};
 use gannet_wire::checksum::{self, Sum};
 use gannet_wire::ipv4::{self, IpProtocol};
+use gannet_wire::ipv6;
 
 use super::layer::Ip;
 use super::path::{LinkHeader, Path};
@@ -42,8 +43,14 @@ impl<D: Driver> Ip<D> {
         payload_len: usize,
     ) -> Option<(&'s mut [u8], usize)> {
         let header = path.header?;
-        let (IpAddr::V4(source), IpAddr::V4(destination)) = (path.source, path.destination) else {
-            return None;
+        let (source, destination) = match (path.source, path.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => (source, destination),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                let ends = (source, destination);
+                let lens = (transport_len, payload_len);
+                return write_six(path, ends, slot, protocol, lens);
+            }
+            _ => return None,
         };
         let link_header = header.as_slice();
         let at = link_header.len() + ipv4::HEADER_LEN;
@@ -94,9 +101,16 @@ impl<D: Driver> Ip<D> {
         let link = self.links.get_mut(path.link).ok_or(Full)?;
         link.endpoint.transmit(slot)?;
         let at = path.header.map_or(0, |h| h.as_slice().len());
-        if let Some([_, _, a, b, _, _, _, _, _, protocol, ..]) = slot.inline().get(at..) {
-            let bytes = u64::from(u16::from_be_bytes([*a, *b]));
-            self.statistics.count_out(IpProtocol(*protocol), bytes);
+        match slot.inline().get(at..) {
+            Some([0x60..=0x6f, _, _, _, a, b, protocol, ..]) => {
+                let bytes = ipv6::HEADER_LEN as u64 + u64::from(u16::from_be_bytes([*a, *b]));
+                self.statistics.count_out(IpProtocol(*protocol), bytes);
+            }
+            Some([_, _, a, b, _, _, _, _, _, protocol, ..]) => {
+                let bytes = u64::from(u16::from_be_bytes([*a, *b]));
+                self.statistics.count_out(IpProtocol(*protocol), bytes);
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -174,6 +188,33 @@ impl<D: Driver> Ip<D> {
             }
         }
     }
+}
+
+/// As [`Ip::write_header`] for IPv6.
+fn write_six<'s>(
+    path: &Path,
+    (src, dst): (Ipv6Addr, Ipv6Addr),
+    slot: &'s mut Slot,
+    protocol: IpProtocol,
+    (transport_len, payload_len): (usize, usize),
+) -> Option<(&'s mut [u8], usize)> {
+    let header = path.header?;
+    let link_header = header.as_slice();
+    let at = link_header.len() + ipv6::HEADER_LEN;
+    let head = slot.inline_mut(at + transport_len)?;
+    let (link_part, rest) = head.split_at_mut_checked(link_header.len())?;
+    link_part.copy_from_slice(link_header);
+    let ip = ipv6::Header {
+        traffic_class: path.tos,
+        flow_label: path.flow_label,
+        payload_len: u16::try_from(transport_len + payload_len).ok()?,
+        next_header: protocol,
+        hop_limit: path.ttl.max(1),
+        src,
+        dst,
+    };
+    ip.emit(rest)?;
+    Some((rest.get_mut(ipv6::HEADER_LEN..)?, at))
 }
 
 fn own_range(slot: &Slot, index: usize) -> Range {

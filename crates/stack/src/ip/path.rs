@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use gannet_wire::ipv4;
+use gannet_wire::{ipv4, ipv6};
 
 use crate::link::LinkId;
 
@@ -56,6 +56,8 @@ pub struct Path {
     pub header: Option<LinkHeader>,
     /// Time to live of packets; [`Path::TTL`] unless somebody sets another.
     pub ttl: u8,
+    /// Flow label of IPv6 packets (RFC 6437), 0 when nobody made one.
+    pub flow_label: u32,
     /// Type of service of packets: Differentiated Services and ECN bits; 0 unless set.
     pub tos: u8,
     /// Whether routers may cut IPv4 packets of it: not unless set (DF).
@@ -80,7 +82,7 @@ impl Path {
     pub const fn ip_header_len(&self) -> usize {
         match self.destination {
             IpAddr::V4(_) => ipv4::HEADER_LEN,
-            IpAddr::V6(_) => 40,
+            IpAddr::V6(_) => ipv6::HEADER_LEN,
         }
     }
 }

@@ -9,6 +9,7 @@ use gannet_wire::{EtherType, MacAddr, ethernet};
 use super::layer::Ip;
 use super::path::{LinkHeader, NoRoute, Path};
 use super::route::is_broadcast_of;
+use super::v6::routers::Router;
 use crate::address::{self, contains, same_family};
 use crate::link::{Link, LinkId};
 use crate::neighbour::Answer;
@@ -43,7 +44,9 @@ impl<D: Driver> Ip<D> {
     /// [`NoRoute`] when no link leads there (none ever leads to multicast groups or to 0.0.0.0, and
     /// to our own addresses only one for that), or `source` is not ours.
     pub fn path(&self, source: Option<IpAddr>, destination: IpAddr) -> Result<Path, NoRoute> {
-        let nowhere = destination.is_unspecified() || destination.is_multicast();
+        let nowhere = destination.is_unspecified()
+            || destination.is_multicast()
+            || source.is_some_and(|s| !same_family(s, destination));
         if nowhere || source.is_some_and(|s| !self.is_local(s)) {
             return Err(NoRoute);
         }
@@ -59,7 +62,11 @@ impl<D: Driver> Ip<D> {
         let link = self.links.get(best.link).ok_or(NoRoute)?;
         let own = match source {
             Some(source) => source,
-            None => own_address(link, best.next_hop).ok_or(NoRoute)?,
+            None => match destination {
+                IpAddr::V4(_) => own_address(link, best.next_hop),
+                IpAddr::V6(six) => self.six_source(best.link, six).map(IpAddr::V6),
+            }
+            .ok_or(NoRoute)?,
         };
         let capabilities = link.endpoint.capabilities();
         let header = match capabilities.medium {
@@ -71,16 +78,22 @@ impl<D: Driver> Ip<D> {
             )),
             Medium::Ethernet => None,
         };
+        let mtu = match destination {
+            IpAddr::V4(_) => capabilities.mtu,
+            IpAddr::V6(_) => self.six_mtu(best.link, capabilities.mtu),
+        };
         Ok(Path {
             link: best.link,
             source: own,
             destination,
             next_hop: best.next_hop,
-            mtu: self
-                .mtus
-                .effective(destination, capabilities.mtu.min(link.mtu_limit)),
+            mtu: self.mtus.effective(destination, mtu.min(link.mtu_limit)),
             header,
-            ttl: Path::TTL,
+            ttl: match destination {
+                IpAddr::V4(_) => Path::TTL,
+                IpAddr::V6(_) => self.six.hop_limit,
+            },
+            flow_label: 0,
             tos: 0,
             may_be_cut: false,
         })
@@ -110,6 +123,7 @@ impl<D: Driver> Ip<D> {
             mtu: link.endpoint.capabilities().mtu,
             header: Some(LinkHeader::NONE),
             ttl: Path::TTL,
+            flow_label: 0,
             tos: 0,
             may_be_cut: false,
         })
@@ -139,16 +153,23 @@ impl<D: Driver> Ip<D> {
                 link: route.link,
             })
         });
+        let advertised = self.advertised_ways(destination).map(|way| Candidate {
+            has_source: self.links.get(way.link).is_some_and(has),
+            ..way
+        });
         // A link that has the wanted source, then the longer prefix, then the first of equals:
         // links in the order they were added, before routes.
-        connected.chain(routed).reduce(|best, other| {
-            let rank = |c: &Candidate| (c.has_source, c.prefix_len);
-            if rank(&other) > rank(&best) {
-                other
-            } else {
-                best
-            }
-        })
+        connected
+            .chain(routed)
+            .chain(advertised)
+            .reduce(|best, other| {
+                let rank = |c: &Candidate| (c.has_source, c.prefix_len);
+                if rank(&other) > rank(&best) {
+                    other
+                } else {
+                    best
+                }
+            })
     }
 
     /// Finds the link header for `path`, asking the neighbour if need be.
@@ -165,21 +186,65 @@ impl<D: Driver> Ip<D> {
             return Resolution::Ready;
         }
         let source = capabilities.hardware_address;
-        let IpAddr::V4(next_hop) = path.next_hop else {
-            return Resolution::Failed;
+        let (answer, ethertype) = match path.next_hop {
+            IpAddr::V4(next_hop) => {
+                let (answer, ask) = self.neighbours.lookup(now, path.link, next_hop);
+                if let Some(ask) = ask {
+                    self.ask(ask);
+                }
+                (answer, EtherType::IPV4)
+            }
+            IpAddr::V6(next_hop) => {
+                let (answer, ask) = self.six.discovery.lookup(now, path.link, next_hop);
+                if let Some(ask) = ask {
+                    self.solicit(ask);
+                }
+                (answer, EtherType::IPV6)
+            }
         };
-        let (answer, ask) = self.neighbours.lookup(now, path.link, next_hop);
-        if let Some(ask) = ask {
-            self.ask(ask);
-        }
         match answer {
             Answer::Ready(mac) => {
-                path.header = Some(header(source, mac, EtherType::IPV4));
+                path.header = Some(header(source, mac, ethertype));
                 Resolution::Ready
             }
             Answer::Pending => Resolution::Pending,
             Answer::Failed => Resolution::Failed,
         }
+    }
+}
+
+impl<D: Driver> Ip<D> {
+    /// Ways to `destination` that routers advertised: networks on a link, and the routers
+    /// themselves, of which those that seem to answer come first.
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.6
+    //# 1) Routers that are reachable or probably reachable (i.e., in any
+    //# state other than INCOMPLETE) SHOULD be preferred over routers
+    //# whose reachability is unknown or suspect
+    fn advertised_ways(&self, destination: IpAddr) -> impl Iterator<Item = Candidate> {
+        let six = destination.is_ipv6();
+        let networks = self.six.routers.on_link(destination);
+        let networks = networks.map(move |(link, prefix_len)| Candidate {
+            has_source: false,
+            prefix_len,
+            next_hop: destination,
+            link,
+        });
+        let routers = self.six.routers.routers().iter().filter(move |_| six);
+        let answers = |r: &&Router| self.six_reachable(r.link, r.address.into());
+        let best = routers.clone().find(answers).or(routers.clone().next());
+        let routers = best.map(|r| Candidate {
+            has_source: false,
+            prefix_len: 0,
+            next_hop: r.address.into(),
+            link: r.link,
+        });
+        networks.chain(routers)
+    }
+
+    /// The MTU of a link for IPv6, which routers may lower.
+    fn six_mtu(&self, link: LinkId, mtu: u32) -> u32 {
+        let told = self.six.soliciting.iter().find(|s| s.link == link);
+        told.map_or(mtu, |s| mtu.min(s.mtu))
     }
 }
 

@@ -88,7 +88,7 @@ fn l1_frames_for_others_and_of_other_protocols() {
     let other = MacAddr([2, 0, 0, 0, 0, 9]);
     pair.inject_b(&[
         frame(other, MAC_A, EtherType::IPV4, &good()),
-        frame(MAC_B, MAC_A, EtherType::IPV6, &good()),
+        frame(MAC_B, MAC_A, EtherType(0x88cc), &good()),
         frame(MAC_B, MAC_A, EtherType(46), &good()),
     ]);
     assert_eq!(pair.b.drops().get(ForeignStation), 1);
@@ -110,7 +110,7 @@ fn l2_padding_is_trimmed_and_missing_bytes_are_noticed() {
 
 #[test]
 fn i1_lengths_and_version() {
-    dropped(&spoil(|b| b[0] = 0x65), IpVersion, 0);
+    dropped(&spoil(|b| b[0] = 0x75), IpVersion, 0);
     dropped(&spoil(|b| b[0] = 0x05), IpVersion, 0);
     for words in 0..5 {
         let mut bytes = good();

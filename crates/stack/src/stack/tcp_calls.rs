@@ -12,7 +12,8 @@ use crate::tcp::{
 };
 
 impl<D: Driver> Stack<D> {
-    /// Listens on `local` (address 0.0.0.0: every address of ours; port 0: any free one). At most
+    /// Listens on `local` (address 0.0.0.0: every address of ours; `::`: those of both families; port
+    /// 0: any free one). At most
     /// `backlog` connections wait to be accepted; those half open are bounded by
     /// [`crate::TcpConfig::syn_backlog`].
     ///
@@ -23,7 +24,19 @@ impl<D: Driver> Stack<D> {
         local: SocketAddr,
         backlog: usize,
     ) -> Result<ListenerId, ListenError> {
-        self.tcp.listen(&mut self.ip, local, backlog)
+        self.tcp.listen(&mut self.ip, (local, false), backlog)
+    }
+
+    /// As [`Stack::tcp_listen`], but on `::` for IPv6 alone (RFC 3493's IPV6_V6ONLY).
+    ///
+    /// # Errors
+    /// See [`ListenError`].
+    pub fn tcp_listen_only_six(
+        &mut self,
+        local: SocketAddr,
+        backlog: usize,
+    ) -> Result<ListenerId, ListenError> {
+        self.tcp.listen(&mut self.ip, (local, true), backlog)
     }
 
     /// The address a listener has.

@@ -21,10 +21,12 @@ use super::settings::Settings;
 use super::socket::{ListenerId, Shutdown, TcpId, TcpInfo, TcpOption, TcpStatus};
 use super::transitions::{Event, Phase};
 use crate::address;
+use crate::hash::FourTuple;
 use crate::ip::Ip;
 
 impl Tcp {
-    /// Listens on `local` (address 0.0.0.0: every address of ours; port 0: any free one). At most
+    /// Listens on `local` (address 0.0.0.0: every address of ours; `::`: those of IPv4 too unless
+    /// `only_six`; port 0: any free one). At most
     /// `backlog` connections wait to be accepted; those still being opened are bounded by
     /// [`crate::TcpConfig::syn_backlog`].
     ///
@@ -33,7 +35,7 @@ impl Tcp {
     pub fn listen<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,
-        local: SocketAddr,
+        (local, only_six): (SocketAddr, bool),
         backlog: usize,
     ) -> Result<ListenerId, ListenError> {
         if !local.ip().is_unspecified() && !ip.is_local(local.ip()) {
@@ -44,7 +46,7 @@ impl Tcp {
             let table = &self.table;
             let any = SocketAddr::new(address::unspecified(local.ip()), 0);
             let port = self.ports.choose(local, any, &mut |port| {
-                !table.listener_collides(SocketAddr::new(local.ip(), port))
+                !table.listener_collides(SocketAddr::new(local.ip(), port), only_six)
             });
             local.set_port(port.ok_or(ListenError::AddressInUse)?);
         }
@@ -52,7 +54,7 @@ impl Tcp {
         //# Every passive OPEN call either creates a new connection record in LISTEN state, or it
         //# returns an error; it MUST NOT affect any previously created connection record
         //# (MUST-41).
-        if self.table.listener_collides(local) {
+        if self.table.listener_collides(local, only_six) {
             return Err(ListenError::AddressInUse);
         }
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
@@ -62,7 +64,9 @@ impl Tcp {
         //# (MUST-42).
         let settings = Settings::new(&self.config);
         let backlog = backlog.clamp(1, 65_535);
-        Ok(self.table.add_listener(local, backlog, settings))
+        Ok(self
+            .table
+            .add_listener((local, only_six), backlog, settings))
     }
 
     /// The address a listener has.
@@ -120,6 +124,7 @@ impl Tcp {
         local: Option<SocketAddr>,
         remote: SocketAddr,
     ) -> Result<TcpId, ConnectError> {
+        let (local, remote) = (local.map(address::unmapped), address::unmapped(remote));
         let to = remote.ip();
         let no_host = to.is_unspecified() || to.is_multicast() || address::is_broadcast(to);
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
@@ -139,13 +144,15 @@ impl Tcp {
         if from.is_some_and(|a| !ip.is_local(a)) {
             return Err(ConnectError::AddressNotAvailable);
         }
-        let path = ip.path(from, to).map_err(|_| ConnectError::NoRoute)?;
+        let mut path = ip.path(from, to).map_err(|_| ConnectError::NoRoute)?;
         if self.table.len() >= self.config.connections_max {
             return Err(ConnectError::TooManyConnections);
         }
         let port = self.local_port(path.source, local.map_or(0, |l| l.port()), remote)?;
+        let local = SocketAddr::new(path.source, port);
+        path.flow_label = FourTuple { local, remote }.flow_label(&self.key);
         let conn = Connection {
-            local: SocketAddr::new(path.source, port),
+            local,
             remote,
             path,
             state: State::Closed,

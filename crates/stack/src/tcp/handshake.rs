@@ -29,6 +29,8 @@ use crate::ip::{Path, Resolution};
 
 /// RFC 9293 MUST-15: what a peer accepts that does not say.
 const DEFAULT_MSS: u16 = 536;
+/// The same over IPv6.
+const DEFAULT_MSS_SIX: u16 = 1220;
 /// A peer that accepts less is not believed: tiny segments cost more than they carry
 /// (CVE-2019-11479; the floor is Linux's).
 const MIN_MSS: u16 = 48;
@@ -64,11 +66,12 @@ impl Offer {
     }
 
     /// What the peer accepts, as far as it is believed.
-    pub(super) fn mss(&self) -> u16 {
+    pub(super) fn mss(&self, six: bool) -> u16 {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
         //# If an MSS Option is not received at connection setup, TCP implementations MUST assume a
         //# default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
-        self.mss.unwrap_or(DEFAULT_MSS).max(MIN_MSS)
+        let default = if six { DEFAULT_MSS_SIX } else { DEFAULT_MSS };
+        self.mss.unwrap_or(default).max(MIN_MSS)
     }
 }
 
@@ -543,7 +546,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     let Offer { scale, sack, .. } = opening.offer;
     let timestamp = opening.offer.timestamp;
     let timestamps = timestamp.is_some();
-    let peer_mss = u32::from(opening.offer.mss());
+    let peer_mss = u32::from(opening.offer.mss(conn.local.is_ipv6()));
     let send_mss = effective_mss(peer_mss, &conn.path, timestamps);
     let mut rtt = Send::estimator();
     rtt.on_established(opening.sent > 1);

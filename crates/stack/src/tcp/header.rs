@@ -8,7 +8,8 @@
 use gannet_link::slot::flags as slot_flags;
 use gannet_link::{Checksum, Driver, Slot};
 use gannet_wire::checksum::{self, Sum};
-use gannet_wire::ipv4::IpProtocol;
+use gannet_wire::ipv4::{self, IpProtocol};
+use gannet_wire::ipv6;
 use gannet_wire::tcp::{self, Flags};
 use gannet_wire::tcp::{Options, TIMESTAMPS_ONLY_LEN};
 
@@ -115,8 +116,8 @@ pub(super) fn pseudo(path: &Path, tcp_len: usize) -> Sum {
     )
 }
 
-/// Longest header a template can hold: Ethernet, IPv4, TCP with time stamps.
-const TEMPLATE_MAX: usize = 14 + 20 + tcp::HEADER_LEN + TIMESTAMPS_ONLY_LEN;
+/// Longest header a template can hold: Ethernet, IPv6, TCP with time stamps.
+const TEMPLATE_MAX: usize = 14 + ipv6::HEADER_LEN + tcp::HEADER_LEN + TIMESTAMPS_ONLY_LEN;
 
 /// The headers of an ordinary segment of one connection.
 #[derive(Clone, Debug)]
@@ -125,8 +126,10 @@ pub(super) struct Template {
     len: usize,
     /// Offset of the TCP header.
     at: usize,
-    /// Sum of the IP header without its length and checksum.
+    /// Sum of the IPv4 header without its length and checksum.
     ip_sum: Sum,
+    /// Bytes of the IP header: 20, or 40 of IPv6, which has no sum.
+    ip_len: usize,
     /// Sum of the pseudo-header without its length.
     pseudo: Sum,
     timestamps: bool,
@@ -165,14 +168,17 @@ impl Template {
         let len = slot.inline().len();
         bytes.get_mut(..len)?.copy_from_slice(slot.inline());
         let ip_header = bytes.get_mut(at.checked_sub(path.ip_header_len())?..at)?;
-        ip_header.get_mut(2..4)?.fill(0);
-        ip_header.get_mut(10..12)?.fill(0);
+        if path.ip_header_len() == ipv4::HEADER_LEN {
+            ip_header.get_mut(2..4)?.fill(0);
+            ip_header.get_mut(10..12)?.fill(0);
+        }
         let ip_sum = checksum::sum(ip_header);
         let pseudo = pseudo(path, 0);
         Some(Template {
             bytes,
             len,
             at,
+            ip_len: path.ip_header_len(),
             ip_sum,
             pseudo,
             timestamps,
@@ -207,23 +213,30 @@ impl Template {
         head.copy_from_slice(self.bytes.get(..self.len)?);
         let (lower, header) = head.split_at_mut_checked(self.at)?;
         let tcp_len = self.len - self.at + payload_len;
-        let total = u16::try_from(20 + tcp_len).ok()?;
-        let ip_header = lower.get_mut(self.at.checked_sub(20)?..)?;
+        let ip_header = lower.get_mut(self.at.checked_sub(self.ip_len)?..)?;
         let mark = if payload_len > 0 {
             self.marks.0
         } else {
             self.marks.1
         };
-        *ip_header.get_mut(1)? |= mark;
-        let mut ip_sum = self.ip_sum;
-        ip_sum.add_u16(total);
-        ip_sum.add_u16(u16::from(mark));
-        ip_header
-            .get_mut(2..4)?
-            .copy_from_slice(&total.to_be_bytes());
-        ip_header
-            .get_mut(10..12)?
-            .copy_from_slice(&ip_sum.finish().to_be_bytes());
+        if self.ip_len == ipv4::HEADER_LEN {
+            *ip_header.get_mut(1)? |= mark;
+            let total = u16::try_from(ipv4::HEADER_LEN + tcp_len).ok()?;
+            let mut ip_sum = self.ip_sum;
+            ip_sum.add_u16(total);
+            ip_sum.add_u16(u16::from(mark));
+            ip_header
+                .get_mut(2..4)?
+                .copy_from_slice(&total.to_be_bytes());
+            ip_header
+                .get_mut(10..12)?
+                .copy_from_slice(&ip_sum.finish().to_be_bytes());
+        } else {
+            // the lower half of the traffic class is the upper half of this byte
+            *ip_header.get_mut(1)? |= mark << 4;
+            let len = u16::try_from(tcp_len).ok()?;
+            ip_header.get_mut(4..6)?.copy_from_slice(&len.to_be_bytes());
+        }
         header
             .get_mut(4..8)?
             .copy_from_slice(&out.seq.0.to_be_bytes());

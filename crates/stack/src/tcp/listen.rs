@@ -135,7 +135,7 @@ impl Tcp {
             irs: opening.irs,
             timestamps: opening.offer.timestamp.is_some(),
         };
-        opening.iss = asked.cookie(opening.offer.mss(), now);
+        opening.iss = asked.cookie(opening.offer.mss(arrival.pair.0.is_ipv6()), now);
         // without a time stamp to carry them the other options cannot be had
         if !asked.timestamps {
             (opening.offer.scale, opening.offer.sack) = (None, false);

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use gannet_link::slot::INLINE_MAX;
 use gannet_link::{Driver, Full, Range, Slot};
 use gannet_wire::checksum::Sum;
 use gannet_wire::tcp::Flags;
@@ -15,6 +16,7 @@ use super::header::{self, Outgoing, Template};
 use super::recv::AckOwed;
 use super::sack_blocks::blocks_that_fit;
 use super::send::{Plan, Send, Why};
+use super::seq::SeqNum;
 use super::transitions::Phase;
 use crate::ip::{Path, Resolution};
 
@@ -156,7 +158,11 @@ fn send_plan<D: Driver>(
     let mut gathered = Gathered::default();
     let straight =
         open.straight && cx.config.straight_line && !plan.fin && plan.seq == open.send.max;
-    let mut out = outgoing(open, ports, cx, plan.seq);
+    let carries = match plan.len {
+        0 => Carries::Nothing,
+        _ => Carries::Text,
+    };
+    let mut out = outgoing(open, ports, cx, (path, plan.seq, carries));
     let head = match &open.template {
         Some(t) if straight => t.len(),
         _ => header_len(path, &out.options),
@@ -365,7 +371,7 @@ fn outgoing<D: Driver>(
     open: &mut Open,
     ports: (u16, u16),
     cx: &Cx<'_, D>,
-    seq: super::seq::SeqNum,
+    (path, seq, carries): (&Path, SeqNum, Carries),
 ) -> Outgoing {
     let mut options = Options::NONE;
     if open.timestamps {
@@ -373,7 +379,8 @@ fn outgoing<D: Driver>(
     }
     let report = !open.recv.assembler.is_empty() || open.recv.sack.has_dsack();
     if open.send.sack && report {
-        let fit = blocks_that_fit(open.timestamps);
+        let room = sack_room(path, open.timestamps, carries);
+        let fit = blocks_that_fit(open.timestamps).min(room);
         let blocks = open.recv.sack.blocks(&open.recv.assembler, fit);
         for (left, right) in blocks.as_slice() {
             options.sack.push(left.0, right.0);
@@ -393,6 +400,26 @@ fn outgoing<D: Driver>(
         urgent: 0,
         options,
     }
+}
+
+/// What follows a segment's headers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Carries {
+    Nothing,
+    Text,
+}
+
+/// SACK blocks that a slot has room for behind the other headers: IPv6's are longer.
+fn sack_room(path: &Path, timestamps: bool, carries: Carries) -> usize {
+    let link = path.header.map_or(0, |h| h.as_slice().len());
+    let options = if timestamps { 12 } else { 0 };
+    let reference = match carries {
+        Carries::Nothing => 0,
+        Carries::Text => 8,
+    };
+    // kind and length with two bytes of padding; a block
+    let used = link + path.ip_header_len() + HEADER_LEN + options + reference + 4;
+    INLINE_MAX.saturating_sub(used) / 8
 }
 
 /// RFC 9293 section 3.8.5, with RFC 6093's reading of the pointer.
@@ -456,7 +483,7 @@ fn place_payload<D: Driver>(
 ) -> Option<()> {
     let head = slot.inline().len();
     let len = payload.len as usize;
-    if len > 0 && head + len <= gannet_link::slot::INLINE_MAX {
+    if len > 0 && head + len <= INLINE_MAX {
         let endpoint = cx.ip.endpoint(path.link)?;
         let mut to = slot.inline_mut(head + len)?.get_mut(head..)?;
         for range in payload.ranges() {
@@ -481,8 +508,8 @@ pub(super) fn send_ack<D: Driver>(
     cx: &mut Cx<'_, D>,
     segments_sent: &mut u64,
 ) -> bool {
-    let seq = open.send.max;
-    let mut out = outgoing(open, ports, cx, seq);
+    let at = (path, open.send.max, Carries::Nothing);
+    let mut out = outgoing(open, ports, cx, at);
     out.window = open.recv.advertise();
     let ordinary = out.options.sack.is_empty();
     let sent = match &open.template {
@@ -548,8 +575,8 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
     //# An implementation SHOULD send a keep-alive segment with no data (SHLD-12); however, it MAY
     //# be configurable to send a keep-alive segment containing one garbage octet (MAY-6), for
     //# compatibility with erroneous TCP implementations.
-    let seq = super::seq::SeqNum(open.send.una.0.wrapping_sub(1));
-    let mut out = outgoing(open, ports, cx, seq);
+    let seq = SeqNum(open.send.una.0.wrapping_sub(1));
+    let mut out = outgoing(open, ports, cx, (&conn.path, seq, Carries::Nothing));
     out.window = open.recv.advertise();
     if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
     {

@@ -19,6 +19,7 @@ use super::seq::SeqNum;
 use super::settings::Settings;
 use super::socket::ListenerId;
 use super::table::Pair;
+use crate::hash::FourTuple;
 use crate::hash::{HashKey, KeyedState};
 use crate::link::LinkId;
 use crate::timer::Wheel;
@@ -132,6 +133,7 @@ pub(super) fn passive<D: Driver>(
         path.link = link;
     }
     settings.mark(&mut path);
+    path.flow_label = FourTuple { local, remote }.flow_label(cx.key);
     Some(Connection {
         local,
         remote,

@@ -1,6 +1,6 @@
 //! Every connection and listener of a host, and how a segment finds its own.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{Ipv6Addr, SocketAddr};
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use super::ends::Ends;
 use super::orphans::Kept;
 use super::settings::Settings;
 use super::socket::{ListenerId, TcpId};
-use crate::address::{same_family, unspecified};
+use crate::address::{takes, unspecified};
 use crate::hash::{HashKey, KeyedState};
 
 /// Both ends of a connection, as a key.
@@ -50,6 +50,8 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) local: SocketAddr,
+    /// On `::`: takes no connections of IPv4.
+    pub(super) only_six: bool,
     pub(super) backlog: usize,
     /// Requests: connections being opened through it.
     pub(super) opening: usize,
@@ -216,12 +218,13 @@ impl Table {
     /// Adds a listener.
     pub(super) fn add_listener(
         &mut self,
-        local: SocketAddr,
+        (local, only_six): (SocketAddr, bool),
         backlog: usize,
         settings: Settings,
     ) -> ListenerId {
         let listener = Listener {
             local,
+            only_six,
             backlog,
             opening: 0,
             cookies_until: Instant::ZERO,
@@ -280,7 +283,13 @@ impl Table {
     /// The listener for `local`: one on the very address before one on every address.
     pub(super) fn find_listener(&self, local: SocketAddr) -> Option<ListenerId> {
         let any = SocketAddr::new(unspecified(local.ip()), local.port());
-        self.listener_on(local).or_else(|| self.listener_on(any))
+        let found = self.listener_on(local).or_else(|| self.listener_on(any));
+        if found.is_some() || local.is_ipv6() {
+            return found;
+        }
+        let six = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), local.port());
+        let both = self.listener_on(six);
+        both.filter(|&id| self.listener(id).is_some_and(|l| !l.only_six))
     }
 
     /// Whether a listener for `local` takes one more connection.
@@ -314,16 +323,16 @@ impl Table {
             .next()
     }
 
-    /// Whether a listener on `local` would collide with another.
-    pub(super) fn listener_collides(&self, local: SocketAddr) -> bool {
-        let any = |ip: IpAddr| ip.is_unspecified();
+    /// Whether a listener on `local`, for IPv6 alone or for both families, would collide with
+    /// another.
+    pub(super) fn listener_collides(&self, local: SocketAddr, only_six: bool) -> bool {
         self.listeners
             .iter()
             .filter_map(|p| p.listener.as_ref())
             .any(|l| {
                 l.local.port() == local.port()
-                    && same_family(l.local.ip(), local.ip())
-                    && (l.local.ip() == local.ip() || any(l.local.ip()) || any(local.ip()))
+                    && (takes(l.local.ip(), l.only_six, local.ip())
+                        || takes(local.ip(), only_six, l.local.ip()))
             })
     }
 

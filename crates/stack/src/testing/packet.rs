@@ -1,13 +1,15 @@
 //! Packets with correct lengths and checksums, for tests to spoil.
 
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use gannet_wire::checksum::{pseudo_v4, sum};
+use gannet_wire::checksum::sum;
 use gannet_wire::ipv4::{self, IpProtocol};
-use gannet_wire::{EtherType, MacAddr, ethernet, udp};
+use gannet_wire::{EtherType, MacAddr, ethernet, icmpv6, ipv6, udp};
 
-/// An IPv4 packet without options.
+use crate::address::pseudo;
+
+/// An IP packet without options: IPv4 or IPv6, as the addresses say.
 ///
 /// # Panics
 /// When the payload is too long.
@@ -17,6 +19,9 @@ pub fn packet(
     protocol: IpProtocol,
     payload: &[u8],
 ) -> Vec<u8> {
+    if let (IpAddr::V6(src), IpAddr::V6(dst)) = (source, destination) {
+        return six(src, dst, (protocol, 64), payload);
+    }
     let total = ipv4::HEADER_LEN + payload.len();
     let mut bytes = alloc::vec![0; ipv4::HEADER_LEN];
     let header = ipv4::Header {
@@ -36,6 +41,46 @@ pub fn packet(
     header.emit(&mut bytes).expect("20 bytes");
     bytes.extend_from_slice(payload);
     bytes
+}
+
+/// An IPv6 packet: what its next header is, and its hop limit.
+///
+/// # Panics
+/// When the payload is too long.
+pub fn six(
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    (next_header, hop_limit): (IpProtocol, u8),
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; ipv6::HEADER_LEN];
+    let header = ipv6::Header {
+        traffic_class: 0,
+        flow_label: 0,
+        payload_len: u16::try_from(payload.len()).expect("a short payload"),
+        next_header,
+        hop_limit,
+        src,
+        dst,
+    };
+    header.emit(&mut bytes).expect("40 bytes");
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// An ICMPv6 message in a packet: type, code, four bytes, payload.
+///
+/// # Panics
+/// When it is too long.
+pub fn icmp_six(
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    (kind, code, rest): (u8, u8, [u8; 4]),
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = [&[kind, code, 0, 0], &rest[..], payload].concat();
+    icmpv6::set_checksum(src, dst, &mut bytes).expect("8 bytes");
+    six(src, dst, (IpProtocol::ICMPV6, 64), &bytes)
 }
 
 /// The IPv4 address that a test means.
@@ -70,7 +115,7 @@ pub fn with_options(packet: &[u8], options: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A UDP datagram in an IPv4 packet.
+/// A UDP datagram in an IP packet.
 ///
 /// # Panics
 /// When the payload is too long.
@@ -82,7 +127,7 @@ pub fn datagram(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
         length: len,
         checksum: 0,
     };
-    let pseudo = pseudo_v4(four(from.ip()), four(to.ip()), IpProtocol::UDP, len);
+    let pseudo = pseudo(from.ip(), to.ip(), IpProtocol::UDP, len.into());
     let total = pseudo.combine(header.sum(), false);
     header.checksum = udp::checksum_to_send(total.combine(sum(payload), false));
     let mut bytes = alloc::vec![0; udp::HEADER_LEN];

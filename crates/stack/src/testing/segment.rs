@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use gannet_link::slot::flags;
 use gannet_link::{Medium, Slot};
-use gannet_wire::checksum::{pseudo_v4, sum};
+use gannet_wire::checksum::{Sum, pseudo_v4, pseudo_v6, sum};
 use gannet_wire::ipv4::{self, IpProtocol};
-use gannet_wire::{ethernet, udp};
+use gannet_wire::{ethernet, ipv6, udp};
 
 /// Bytes before the IP header.
 pub(super) fn link_header_len(medium: Medium) -> usize {
@@ -36,8 +36,12 @@ pub(super) fn cut(mut bytes: Vec<u8>, slot: &Slot, link: usize) -> Vec<Vec<u8>> 
         complete(&mut bytes, slot);
         return [bytes].into();
     }
-    let protocol = IpProtocol(bytes[link + 9]);
-    let transport = link + ipv4::HEADER_LEN;
+    let six = bytes[link] >> 4 == 6;
+    let (protocol, ip_len) = match six {
+        true => (bytes[link + 6], ipv6::HEADER_LEN),
+        false => (bytes[link + 9], ipv4::HEADER_LEN),
+    };
+    let (protocol, transport) = (IpProtocol(protocol), link + ip_len);
     let headers = match protocol {
         IpProtocol::TCP => transport + usize::from(bytes[transport + 12] >> 4) * 4,
         _ => transport + udp::HEADER_LEN,
@@ -57,8 +61,11 @@ pub(super) fn cut(mut bytes: Vec<u8>, slot: &Slot, link: usize) -> Vec<Vec<u8>> 
             let len = (udp::HEADER_LEN + part.len()) as u16;
             frame[transport + 4..transport + 6].copy_from_slice(&len.to_be_bytes());
         }
-        mend_ip(&mut frame, link, index);
-        mend_transport(&mut frame, transport, protocol);
+        match six {
+            true => mend_ip_six(&mut frame, link),
+            false => mend_ip(&mut frame, link, index),
+        }
+        mend_transport(&mut frame, (transport, six), protocol);
         frame
     };
     payload.chunks(size).enumerate().map(piece).collect()
@@ -88,18 +95,36 @@ fn mend_ip(frame: &mut [u8], link: usize, index: usize) {
     ip[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-fn mend_transport(frame: &mut [u8], at: usize, protocol: IpProtocol) {
+fn mend_ip_six(frame: &mut [u8], link: usize) {
+    let len = (frame.len() - link - ipv6::HEADER_LEN) as u16;
+    frame[link + 4..link + 6].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Sum of the pseudo-header of what begins at `at`.
+fn pseudo(frame: &[u8], (at, six): (usize, bool), protocol: IpProtocol) -> Sum {
+    let len = frame.len() - at;
+    if six {
+        let address = |from: usize| {
+            let octets: [u8; 16] = frame[at - from..at - from + 16].try_into().expect("16");
+            octets.into()
+        };
+        return pseudo_v6(address(32), address(16), protocol, len as u32);
+    }
+    let ip = &frame[at - ipv4::HEADER_LEN..];
+    let source = [ip[12], ip[13], ip[14], ip[15]].into();
+    let destination = [ip[16], ip[17], ip[18], ip[19]].into();
+    pseudo_v4(source, destination, protocol, len as u16)
+}
+
+fn mend_transport(frame: &mut [u8], (at, six): (usize, bool), protocol: IpProtocol) {
     let field = at
         + match protocol {
             IpProtocol::TCP => 16,
             _ => udp::CHECKSUM_OFFSET,
         };
     frame[field..field + 2].fill(0);
-    let ip = &frame[at - ipv4::HEADER_LEN..];
-    let source = [ip[12], ip[13], ip[14], ip[15]].into();
-    let destination = [ip[16], ip[17], ip[18], ip[19]].into();
-    let len = (frame.len() - at) as u16;
-    let total = pseudo_v4(source, destination, protocol, len).combine(sum(&frame[at..]), false);
+    let pseudo = pseudo(frame, (at, six), protocol);
+    let total = pseudo.combine(sum(&frame[at..]), false);
     let checksum = match (total.finish(), protocol) {
         (0, IpProtocol::UDP) => 0xffff,
         (checksum, _) => checksum,

@@ -8,6 +8,7 @@ use gannet_link::Driver;
 
 use super::ports::{NONE, Ports};
 use super::socket::{BindError, Socket, UdpError, UdpId, UdpOption, UdpStatus};
+use crate::address;
 use crate::config::{Config, UdpConfig};
 use crate::counters::DropReason;
 use crate::hash::{HashKey, Purpose};
@@ -67,7 +68,9 @@ impl Udp {
         }
         let local = match local.port() {
             0 => self.ephemeral(address).ok_or(BindError::AddressInUse)?,
-            _ if self.ports.bound(&self.sockets, local).is_some() => {
+            _ if self.ports.bound(&self.sockets, local).is_some()
+                || self.ports.shadowed(&self.sockets, local) =>
+            {
                 return Err(BindError::AddressInUse);
             }
             _ => local,
@@ -127,6 +130,7 @@ impl Udp {
             (socket.remote, socket.source, socket.cached) = (None, None, None);
             return Ok(());
         };
+        let remote = address::unmapped(remote);
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(UdpError::InvalidDestination);
         }
@@ -194,9 +198,10 @@ impl Udp {
     /// Our end and, when connected, the peer's; `None` when the id names none.
     pub fn addresses(&self, id: UdpId) -> Option<(SocketAddr, Option<SocketAddr>)> {
         let socket = self.socket(id)?;
-        let address = socket.source.unwrap_or(socket.local.ip());
-        let local = SocketAddr::new(address, socket.local.port());
-        Some((local, socket.remote))
+        let own = socket.source.unwrap_or(socket.local.ip());
+        let local = SocketAddr::new(own, socket.local.port());
+        let seen = |other| address::as_seen_from(socket.local.ip(), other);
+        Some((seen(local), socket.remote.map(seen)))
     }
 
     /// Sets one option; `false` when the id names no socket.
@@ -208,6 +213,7 @@ impl Udp {
             UdpOption::ReceiveBuffer(bytes) => socket.queue.set_limit(bytes),
             UdpOption::WhenFull(choice) => socket.when_full = choice,
             UdpOption::SendBuffer(bytes) => socket.blocks.set_limit(bytes),
+            UdpOption::OnlySix(only) => socket.only_six = only,
             UdpOption::Broadcast(allowed) => socket.broadcast = allowed,
             UdpOption::PathMtu(choice) => socket.path_mtu = choice,
             UdpOption::TimeToLive(hops) => socket.ttl = hops.max(1),

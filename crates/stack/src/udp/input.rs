@@ -110,6 +110,7 @@ impl Udp {
         if !socket.queue.has_room(len, space) {
             make_room(ip, socket, len, size, space)?;
         }
+        let from = address::as_seen_from(socket.local.ip(), from);
         let link = ip.links.get_mut(packet.link).ok_or(DropReason::NoMemory)?;
         let kept = keep(&mut link.endpoint, &mut link.small, frame, space)?;
         let ranges = kept.ranges.get(..kept.count).unwrap_or(&[]);
@@ -207,8 +208,16 @@ fn verify<D: Driver>(
     header: &udp::Header,
     frame: &mut Frame,
 ) -> Result<(), DropReason> {
-    if !header.has_checksum() || frame.checksum() == RxChecksum::Valid {
+    if frame.checksum() == RxChecksum::Valid {
         return Ok(());
+    }
+    if !header.has_checksum() {
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-8.1
+        //# IPv6 receivers must discard UDP packets containing a zero checksum
+        return match packet.source.is_ipv6() {
+            true => Err(DropReason::UdpChecksum),
+            false => Ok(()),
+        };
     }
     frame.truncate(usize::from(header.length));
     let (source, destination) = (packet.source, packet.destination);

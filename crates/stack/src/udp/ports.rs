@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use super::socket::Socket;
-use crate::address::same_family;
+use crate::address::takes;
 
 /// No socket.
 pub(super) const NONE: u32 = u32::MAX;
@@ -42,6 +42,16 @@ impl Ports {
         }
     }
 
+    /// Whether a socket on `local` would collide with one on every address of the other family too.
+    pub(super) fn shadowed(&self, sockets: &[Option<Socket>], local: SocketAddr) -> bool {
+        let any = local.ip().is_unspecified();
+        let both = |s: &Socket| {
+            let other = s.local.is_ipv6() != local.is_ipv6();
+            other && s.local.ip().is_unspecified() && !s.only_six
+        };
+        any && self.on_port(sockets, local.port()).any(|(_, s)| both(s))
+    }
+
     /// The socket bound to exactly `local`.
     pub(super) fn bound(&self, sockets: &[Option<Socket>], local: SocketAddr) -> Option<u32> {
         self.on_port(sockets, local.port())
@@ -58,16 +68,14 @@ impl Ports {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<u32> {
-        let takes = |s: &Socket| {
-            let own = s.local.ip();
-            let any = own.is_unspecified() && same_family(own, local.ip());
-            let address = any || own == local.ip();
+        let wants = |s: &Socket| {
+            let address = takes(s.local.ip(), s.only_six, local.ip());
             let source = s.source.is_none_or(|a| a == local.ip());
             address && source && s.remote.is_none_or(|r| r == remote)
         };
         let rank = |s: &Socket| (!s.local.ip().is_unspecified(), s.remote.is_some());
         self.on_port(sockets, local.port())
-            .filter(|(_, s)| takes(s))
+            .filter(|(_, s)| wants(s))
             .max_by_key(|(_, s)| rank(s))
             .map(|(index, _)| index)
     }

@@ -155,7 +155,8 @@ fn target<D: Driver>(
     if let Some(error) = socket.error.take() {
         return Err(error);
     }
-    let to = to.or(socket.remote).ok_or(UdpError::NotConnected)?;
+    let to = to.map_or(socket.remote, |to| Some(address::unmapped(to)));
+    let to = to.ok_or(UdpError::NotConnected)?;
     if to.port() == 0 || to.ip().is_unspecified() || to.ip().is_multicast() {
         return Err(UdpError::InvalidDestination);
     }
@@ -230,7 +231,12 @@ fn cached_path<D: Driver>(
     let mut path = ip
         .path(source, destination)
         .map_err(|_| UdpError::NoRoute)?;
-    (path.ttl, path.tos) = (socket.ttl, socket.tos);
+    path.tos = socket.tos;
+    if socket.ttl != Path::TTL {
+        // else what routers advise
+        path.ttl = socket.ttl;
+    }
+    path.flow_label = ip.flow_label(&path, socket.local.port());
     path.may_be_cut = socket.path_mtu == PathMtuDiscovery::Dont;
     socket.cached = Some(Cached { path, epoch });
     Ok(path)

@@ -101,6 +101,8 @@ pub enum UdpOption {
     WhenFull(WhenFull),
     /// Bytes sent and not yet taken by the link.
     SendBuffer(u32),
+    /// On `::`: whether nothing of IPv4 is taken (RFC 3493's IPV6_V6ONLY); `false` at first.
+    OnlySix(bool),
     /// Whether broadcasts may be sent.
     Broadcast(bool),
     /// What becomes of datagrams longer than the path's MTU.
@@ -137,6 +139,8 @@ pub(super) struct Socket {
     pub(super) dropped: u64,
     pub(super) broadcast: bool,
     pub(super) path_mtu: PathMtuDiscovery,
+    /// On `::`: takes nothing of IPv4.
+    pub(super) only_six: bool,
     pub(super) ttl: u8,
     pub(super) tos: u8,
     /// A send was refused since the socket was last reported writable.
@@ -165,6 +169,7 @@ impl Socket {
             dropped: 0,
             broadcast: false,
             path_mtu: PathMtuDiscovery::default(),
+            only_six: false,
             ttl: Path::TTL,
             tos: 0,
             blocked: false,
