@@ -1,5 +1,8 @@
 //! `gannet sim`: networks that follow from a seed. One file for each subcommand.
 
+mod replay;
+mod run;
+mod speed;
 mod wire;
 
 use std::process::ExitCode;
@@ -15,12 +18,21 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Play many seeds in virtual time and judge every event
+    Run(run::Arguments),
+    /// Play one seed again and show what happens
+    Replay(replay::Arguments),
+    /// Measure virtual time against real time
+    Speed(speed::Arguments),
     /// Join two interfaces by an impaired wire, in real time (needs root)
     Wire(wire::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     match &arguments.what {
+        What::Run(arguments) => run::run(arguments),
+        What::Replay(arguments) => replay::run(arguments),
+        What::Speed(arguments) => speed::run(arguments),
         What::Wire(arguments) => wire::run(arguments),
     }
 }

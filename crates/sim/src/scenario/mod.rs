@@ -3,10 +3,12 @@
 //! * [`generate`]: a scenario from a seed.
 //! * [`dice`]: choices with names.
 //! * [`describe`]: a scenario for people.
+//! * [`speed`]: the run by which speed is measured.
 
 pub mod describe;
 pub mod dice;
 pub mod generate;
+pub mod speed;
 
 use core::time::Duration;
 
