@@ -26,16 +26,17 @@ impl Digest {
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         // four lanes, so that one multiplication need not wait for the one before
-        let mut lanes = [self.0, FACTOR, !self.0, 1];
+        let [mut a, mut b, mut c, mut d] = [self.0, FACTOR, !self.0, 1];
         let (blocks, rest) = bytes.as_chunks::<32>();
         for block in blocks {
-            let (words, _) = block.as_chunks::<8>();
-            for (lane, word) in lanes.iter_mut().zip(words) {
-                let word = u64::from_le_bytes(*word);
-                *lane = (lane.rotate_left(29) ^ word).wrapping_mul(FACTOR);
+            if let ([p, q, r, s], _) = block.as_chunks::<8>() {
+                a = (a.rotate_left(29) ^ u64::from_le_bytes(*p)).wrapping_mul(FACTOR);
+                b = (b.rotate_left(29) ^ u64::from_le_bytes(*q)).wrapping_mul(FACTOR);
+                c = (c.rotate_left(29) ^ u64::from_le_bytes(*r)).wrapping_mul(FACTOR);
+                d = (d.rotate_left(29) ^ u64::from_le_bytes(*s)).wrapping_mul(FACTOR);
             }
         }
-        for lane in lanes {
+        for lane in [a, b, c, d] {
             self.number(lane);
         }
         for chunk in rest.chunks(8) {

@@ -76,7 +76,6 @@ impl Side {
             .and_then(|ours| unwrap(segment.header.seq, ours.seq, self.snd_max));
         if self.snd_una > 0 && end == Some(self.snd_max) {
             self.reset = true;
-            self.ack_due = None;
         }
         Ok(())
     }
@@ -163,10 +162,12 @@ impl Side {
             false => self.our_scale(),
         };
         let edge = ack + (u64::from(segment.header.window) << shift);
-        // (a window is a multiple of its unit: an edge may fall back by less than one)
+        // (a window is a multiple of its unit: an edge may fall back by less than one; and who is
+        // short of memory may close the window altogether)
         let unit = 1_u64 << shift;
+        let closed = segment.header.window == 0;
         require!(
-            edge + unit > self.offered || self.fin_handed.is_some_and(|fin| ack >= fin),
+            edge + unit > self.offered || closed || self.fin_handed.is_some_and(|fin| ack >= fin),
             "a window that shrinks by {}",
             self.offered - edge
         );

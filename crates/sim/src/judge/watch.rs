@@ -31,6 +31,8 @@ pub struct Watched {
     sides: BTreeMap<(SocketAddr, SocketAddr), Side>,
     /// Its timers run as they should: no pauses, no jumps, no coalescing.
     pub punctual: bool,
+    /// It has memory and room enough to take whatever comes.
+    pub roomy: bool,
     /// An ICMP error has come: things may be sent again at once.
     pub icmp: bool,
 }
@@ -81,6 +83,8 @@ impl Judge {
                 sides: BTreeMap::new(),
                 punctual: plan.coalesce.is_zero()
                     && scenario.mishaps.iter().all(|mishap| mishap.host != number),
+                roomy: plan.interface.ring >= 64
+                    && plan.interface.blocks.0 * plan.interface.blocks.1 >= 1 << 20,
                 icmp: false,
             });
         Judge {
@@ -144,7 +148,11 @@ impl Judge {
 
     /// A host has done all that it could at this instant.
     pub fn host_ran(&mut self, now: Instant, host: usize, ledger: &mut Ledger) {
-        let Some(watched) = self.hosts.get_mut(host).filter(|w| self.on && w.punctual) else {
+        let Some(watched) = self
+            .hosts
+            .get_mut(host)
+            .filter(|w| self.on && w.punctual && w.roomy)
+        else {
             return;
         };
         for ((ours, theirs), side) in &mut watched.sides {

@@ -23,7 +23,10 @@ impl Scenario {
             model.flap.is_some() || steps.any(|step| step.change == Change::Down)
         };
         let links = self.stormy().any(long);
-        links || !self.mishaps.is_empty() || self.stormy().any(|model| model.faults.loss > 100_000)
+        // a neighbour is asked three times only
+        let lossy = |model: &Model| model.faults.loss > 5000 || model.faults.burst.is_some();
+        let short = self.hosts.iter().any(|host| host.interface.ring < 32);
+        links || short || !self.mishaps.is_empty() || self.stormy().any(lossy)
     }
 
     /// Whether bits are flipped that no checksum shows.

@@ -200,7 +200,10 @@ impl Sent {
     /// these included.
     #[inline]
     pub fn push(&mut self, start: SeqNum, end: SeqNum, now: Instant, flight: u32) {
+        let mut now = now;
         if let Some(last) = self.records.back_mut() {
+            // (a clock that was set back: the order of sending is what counts)
+            now = now.max(last.sent_at);
             let open = !last
                 .fate
                 .has(Fate::SACKED.with(Fate::LOST).with(Fate::RESENT));

@@ -177,7 +177,10 @@ impl Send {
         //# updated.  If (SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and
         //# SND.WL2 =< SEG.ACK)), set SND.WND <- SEG.WND, set SND.WL1 <-
         //# SEG.SEQ, and set SND.WL2 <- SEG.ACK.
-        let newer = self.wl1.before(n.seq) || (self.wl1 == n.seq && self.wl2.before_eq(n.ack));
+        // (and, as Linux has it, when the acknowledgement is the newest: SND.WND counts from it)
+        let newer = self.wl1.before(n.seq)
+            || (self.wl1 == n.seq && self.wl2.before_eq(n.ack))
+            || self.wl2.before(n.ack);
         if newer && n.ack.after_eq(self.una) {
             self.wnd = n.window.0;
             self.max_wnd = self.max_wnd.max(n.window.0);

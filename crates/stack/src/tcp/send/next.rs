@@ -13,8 +13,7 @@ impl Send {
     pub(in crate::tcp) fn next(&mut self, limit: u32) -> Option<Plan> {
         let limit = limit.max(self.mss);
         if self.resend_head {
-            let len = (self.queue.end() - self.una.min(self.queue.end())).min(self.mss);
-            return Some(self.plan(self.una, len, Why::Head));
+            return Some(self.head());
         }
         if self.sent.lost() > 0 && !matches!(self.forward, Forward::Tries(_)) {
             return self.next_lost();
@@ -27,6 +26,18 @@ impl Send {
             return Some(self.plan(self.nxt, len, Why::Probe));
         }
         self.next_in_order(limit)
+    }
+
+    /// The first segment that is not acknowledged, again. What was sent after it joins it as far as
+    /// one segment takes it; what was never sent only as far as the window does.
+    fn head(&self) -> Plan {
+        let queued = self.queue.end() - self.una.min(self.queue.end());
+        let offered = (self.una + self.wnd).max(self.max) - self.una;
+        self.plan(
+            self.una,
+            queued.min(self.mss).min(offered.max(1)),
+            Why::Head,
+        )
     }
 
     pub(super) fn plan(&self, seq: SeqNum, len: u32, why: Why) -> Plan {

@@ -443,3 +443,31 @@ fn a_closed_window_still_hears_resets_urgent_pointers_and_acknowledgements() {
     p.send(&seg(FIN | ACK, seq, 10));
     assert_eq!(p.state(), TcpState::CloseWait);
 }
+
+/// What is sent again after a time-out may take new data along, but none beyond the window.
+#[test]
+fn a_retransmission_stays_within_the_window() {
+    let mut p = Peer::active(mss_only(1460));
+    p.send(&seg(ACK, 1, 1).window(100));
+    assert_eq!(p.write(&[1; 60]).len(), 1);
+    p.write(&[2; 200]);
+    let again = p.pass_ms(1500);
+    let furthest = again.iter().map(|(_, s)| s.seq + s.len()).max();
+    assert_eq!(furthest, Some(101), "{again:?}");
+}
+
+/// A segment that fills a hole is older than what came before it, but its acknowledgement and its
+/// window are the newest: to add the window of the other to the acknowledgement of this one would
+/// give more than anybody offered.
+#[test]
+fn a_window_goes_with_its_acknowledgement() {
+    let mut p = Peer::active(mss_only(1460));
+    p.send(&seg(ACK, 1, 1).window(1000));
+    assert_eq!(p.write(&[1; 600]).len(), 1);
+    p.send(&seg(ACK, 101, 1).window(1000).text(&[2; 10]));
+    let mut out = p.send(&seg(ACK, 1, 601).window(400).text(&[3; 100]));
+    out.extend(p.write(&[4; 2000]));
+    out.extend(p.pass_ms(1000).into_iter().map(|(_, s)| s));
+    let furthest = out.iter().map(|s| s.seq + s.len()).max();
+    assert_eq!(furthest, Some(1001), "{out:?}");
+}
