@@ -81,6 +81,18 @@ impl Rack {
         }
     }
 
+    /// The same for the straight line: everything below `una`, which left last at `at`, arrived.
+    #[inline]
+    pub fn on_delivery_in_order(&mut self, una: SeqNum, at: Instant, rtt: Duration) {
+        self.fack = una;
+        self.latest = Some(Latest {
+            at,
+            end: una,
+            rtt,
+            resent: false,
+        });
+    }
+
     /// The peer reports a duplicate: a retransmission may have been needless.
     //= https://www.rfc-editor.org/rfc/rfc8985#section-3.3.2
     //# The RACK reordering window SHOULD adaptively increase (using the
@@ -94,6 +106,12 @@ impl Rack {
         self.dsack_round = Some(max);
         self.reo_wnd_mult = self.reo_wnd_mult.saturating_add(1);
         self.reo_wnd_persist = PERSIST;
+    }
+
+    /// A fast recovery turned out needless: its original came late. Section 6.2 step 3 cannot see
+    /// that, because the original had been sent again by then; nothing else can have happened.
+    pub fn on_needless(&mut self) {
+        self.reordering_seen = true;
     }
 
     /// A fast recovery or the recovery after a time-out is over.

@@ -23,6 +23,7 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
+use super::congestion::AckSample;
 use super::seq::SeqNum;
 
 mod delivery;
@@ -276,6 +277,43 @@ impl Sent {
         if self.records.is_empty() {
             self.settle();
         }
+    }
+
+    /// The same for the straight line, where nothing is SACKed or lost: what was acknowledged left
+    /// first, and last, then; `None` when some of it had left before.
+    #[inline]
+    pub fn acknowledge_in_order(
+        &mut self,
+        una: SeqNum,
+        bytes: u32,
+        sample: &mut AckSample,
+    ) -> Option<(Instant, Instant)> {
+        let mut first = None;
+        let mut resent = false;
+        let mut last = None;
+        while let Some(front) = self.records.front_mut() {
+            if !front.start.before(una) {
+                break;
+            }
+            first = first.or(Some(front.sent_at));
+            resent |= front.fate.has(Fate::RESENT);
+            last = Some((front.sent_at, front.stamp, front.fate));
+            if una.before(front.end) {
+                front.start = una;
+                break;
+            }
+            self.records.pop_front();
+        }
+        self.rate.on_delivered(bytes, sample.now);
+        self.scan = self.scan.max(una);
+        self.next_lost = self.next_lost.max(una);
+        if self.records.is_empty() {
+            self.settle();
+        }
+        let (sent_at, stamp, fate) = last?;
+        let starved = fate.has(Fate::STARVED);
+        sample.rate = self.rate.sample((sent_at, stamp), sample.now, starved);
+        first.filter(|_| !resent).map(|first| (first, sent_at))
     }
 
     /// All is acknowledged: an idle connection keeps next to nothing.

@@ -10,6 +10,7 @@ use crate::tcp::congestion::AckSample;
 use crate::tcp::notice::{Acked, Notice};
 use crate::tcp::sack::Blocks;
 use crate::tcp::sent::Delivery;
+use crate::tcp::seq::SeqNum;
 
 /// One acknowledgement on its way through the steps.
 pub(super) struct News<'a> {
@@ -35,6 +36,53 @@ impl Send {
         let mut sample = AckSample::at(now);
         sample.flight_before = self.flight();
         sample.cwnd_limited = self.cwnd_limited;
+        let plain = n.sack.is_empty() && !n.ece && n.ack.after(self.una);
+        if plain && self.is_untroubled() {
+            return self.on_ack_in_order(pool, n, sample);
+        }
+        self.on_any_ack(pool, n, sample)
+    }
+
+    /// The straight line: nothing is lost, SACKed, probed or doubted, and `n` acknowledges more.
+    #[inline]
+    fn on_ack_in_order(&mut self, pool: &mut Pool, n: &Notice, mut sample: AckSample) -> Acked {
+        let now = sample.now;
+        self.retries = 0;
+        self.dup_acks = 0;
+        let all = n.ack - self.una;
+        let acked = self.let_go(pool, n.ack, now);
+        let sent = self.sent.acknowledge_in_order(n.ack, all, &mut sample);
+        self.update_window(n);
+        if let Some((first, last)) = sent {
+            let latest = now.saturating_duration_since(last);
+            self.rack.on_delivery_in_order(n.ack, last, latest);
+            self.rtt.on_least(latest, now);
+            sample.rtt = Some(latest);
+            self.take_round_trip(now.saturating_duration_since(first));
+        }
+        self.rtt.reset_back_off();
+        sample.acked = acked.bytes;
+        sample.delivered = all;
+        sample.total_delivered = self.sent.rate().delivered();
+        sample.flight = self.flight();
+        self.ecn.on_ack(self.una);
+        self.congestion.on_ack(&sample);
+        self.restart_timer(now);
+        acked
+    }
+
+    /// One sample in each round trip is for the time-out.
+    #[inline]
+    fn take_round_trip(&mut self, rtt: Duration) {
+        if self.una.after_eq(self.timed) {
+            self.rtt.on_sample(rtt);
+            self.timed = self.max;
+            self.tail.on_round_trip();
+        }
+    }
+
+    fn on_any_ack(&mut self, pool: &mut Pool, n: &Notice, mut sample: AckSample) -> Acked {
+        let now = sample.now;
         let echo_ms = n.echo_age.map(|age| {
             let now = now.as_millis();
             now.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
@@ -86,11 +134,22 @@ impl Send {
         if !news.advanced {
             return Acked::default();
         }
-        let (ack, now) = (news.n.ack, news.now);
+        let ack = news.n.ack;
+        self.sent.acknowledge(ack, &mut news.delivery);
+        let acked = self.let_go(pool, ack, news.now);
+        if self.sent.reneged() {
+            self.sent.forget_sacked(ack);
+            self.reneged += 1;
+        }
+        acked
+    }
+
+    /// Everything below `ack` is acknowledged.
+    #[inline]
+    fn let_go(&mut self, pool: &mut Pool, ack: SeqNum, now: Instant) -> Acked {
         let fin = self.fin == Fin::Sent && ack.after(self.queue.end());
         let bytes = (ack - self.una) - u32::from(fin);
         self.queue.acknowledge(pool, ack);
-        self.sent.acknowledge(ack, &mut news.delivery);
         self.una = ack;
         if self.nxt.before(self.una) {
             self.nxt = self.una;
@@ -102,10 +161,6 @@ impl Send {
         self.last_progress = now;
         self.soft_error = None;
         self.resend_head = false;
-        if self.sent.reneged() {
-            self.sent.forget_sacked(ack);
-            self.reneged += 1;
-        }
         Acked { bytes, fin }
     }
 
@@ -132,13 +187,7 @@ impl Send {
             return;
         }
         match news.delivery.rtt() {
-            // one sample in each round trip
-            Some(rtt) if self.una.after_eq(self.timed) => {
-                self.rtt.on_sample(rtt);
-                self.timed = self.max;
-                self.tail.on_round_trip();
-            }
-            Some(_) => {}
+            Some(rtt) => self.take_round_trip(rtt),
             None => {
                 if let Some(age) = news.n.echo_age.filter(|_| self.rtt.back_off_count() > 0) {
                     self.rtt.on_sample(self.age_of_answer(news.n, age, now));
@@ -159,8 +208,7 @@ impl Send {
     fn age_of_answer(&self, n: &Notice, age: Duration, now: Instant) -> Duration {
         let since = now.saturating_duration_since(self.last_sent);
         let first = n.sack.as_slice().first();
-        let duplicate =
-            first.is_some_and(|&(_, right)| crate::tcp::seq::SeqNum(right).before_eq(n.ack));
+        let duplicate = first.is_some_and(|&(_, right)| SeqNum(right).before_eq(n.ack));
         let most = if duplicate {
             since
         } else {
@@ -220,11 +268,7 @@ impl Send {
     /// A segment in order that tells this half nothing but how far the peer has got: the window it
     /// repeats is its latest. (Left alone, SND.WL1 would one day be 2^31 behind.)
     #[inline]
-    pub(in crate::tcp) fn no_news(
-        &mut self,
-        seq: crate::tcp::seq::SeqNum,
-        ack: crate::tcp::seq::SeqNum,
-    ) {
+    pub(in crate::tcp) fn no_news(&mut self, seq: SeqNum, ack: SeqNum) {
         self.wl1 = seq;
         self.wl2 = ack;
     }

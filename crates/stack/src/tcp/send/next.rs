@@ -48,6 +48,7 @@ impl Send {
     /// What is lost, as far as the congestion window allows.
     fn next_lost(&mut self) -> Option<Plan> {
         let room = self.congestion.cwnd().saturating_sub(self.flight());
+        self.cwnd_limited = true;
         //= https://www.rfc-editor.org/rfc/rfc6675#section-5
         //# (C) If cwnd - pipe >= 1 SMSS, the sender SHOULD transmit one or more
         //# segments as follows:
@@ -90,7 +91,12 @@ impl Send {
             false => self.congestion.limited_transmit(self.dup_acks),
         };
         let cwnd = self.congestion.cwnd().saturating_add(extra);
-        let by_congestion = cwnd.saturating_sub(self.flight());
+        let flight = match self.forward {
+            // without SACK nobody knows what of the rest is still on its way (RFC 5682)
+            Forward::Tries(point) if !self.sack => self.nxt - point,
+            _ => self.flight(),
+        };
+        let by_congestion = cwnd.saturating_sub(flight);
         self.cwnd_limited = by_congestion < window.min(queued);
         let question = SendQuestion {
             queued,
@@ -181,7 +187,7 @@ impl Send {
         self.retransmissions += 1;
         let len = end - plan.seq;
         if plan.why != Why::Tail {
-            self.count_resent(len, now.as_millis());
+            self.count_resent((plan.seq, end), now.as_millis());
         }
         let flight = self.flight().saturating_add(len);
         self.sent.on_retransmit(plan.seq, end, now, flight);

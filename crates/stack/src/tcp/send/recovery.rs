@@ -19,10 +19,6 @@ impl Send {
     /// What an acknowledgement changes about losses.
     #[inline]
     pub(super) fn react(&mut self, news: &mut News, sample: &mut AckSample) {
-        if self.is_untroubled() && news.advanced && news.blocks == Default::default() {
-            self.dup_acks = 0;
-            return;
-        }
         self.note_duplicates(news);
         self.note_tail(news);
         self.detect_spurious(news);
@@ -43,7 +39,7 @@ impl Send {
 
     /// Nothing is lost, SACKed, probed or doubted.
     #[inline]
-    fn is_untroubled(&self) -> bool {
+    pub(super) fn is_untroubled(&self) -> bool {
         self.recovery.is_none()
             && self.loss.is_none()
             && self.undo.is_none()
@@ -116,7 +112,7 @@ impl Send {
         self.recovery = Some(self.max);
         self.recoveries += 1;
         self.tail.reset();
-        self.begin_undo();
+        self.begin_undo(false);
         let flight = self.max - self.una;
         self.congestion.enter_recovery(flight, kind);
         self.ecn.on_reduction(self.max);
@@ -153,7 +149,7 @@ impl Send {
         //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").
         self.rtt.back_off();
         self.timed = self.max;
-        self.begin_undo();
+        self.begin_undo(true);
         if self.sack {
             let time = self.rack.time_of_timeout(&self.rtt);
             self.sent.on_timeout(self.mss, time, now);

@@ -18,8 +18,12 @@ use crate::tcp::seq::SeqNum;
 pub(super) struct Undo {
     /// `una` when it began.
     start: SeqNum,
+    /// Where the highest of what was sent again ends.
+    end: SeqNum,
     /// When the first retransmission left, in milliseconds (RetransmitTS of RFC 3522).
     resent_ms: Option<u64>,
+    /// A time-out began it, or came within.
+    timeout: bool,
     /// Octets sent again and not reported as duplicates.
     needed: u32,
     /// Something was sent again.
@@ -46,16 +50,18 @@ impl Send {
     //# The Eifel detection algorithm MUST NOT be reinitiated after loss recovery has already
     //# started.
     /// Something is taken for lost: from here on what is sent again is counted.
-    pub(super) fn begin_undo(&mut self) {
-        if self
-            .undo
-            .is_some_and(|u| u.until.is_none() && u.start == self.una)
-        {
-            return; // a time-out within, or again
+    pub(super) fn begin_undo(&mut self, timeout: bool) {
+        let una = self.una;
+        let under_way = |u: &&mut Undo| u.until.is_none() && u.start == una;
+        if let Some(undo) = self.undo.as_mut().filter(under_way) {
+            undo.timeout |= timeout;
+            return;
         }
         self.undo = Some(Undo {
             start: self.una,
+            end: self.una,
             resent_ms: None,
+            timeout,
             needed: 0,
             resent: false,
             answered: false,
@@ -66,18 +72,18 @@ impl Send {
     /// The episode is over; its duplicates may be reported for another round trip.
     pub(super) fn end_undo(&mut self) {
         self.forward = Forward::Off;
-        match &mut self.undo {
-            Some(undo) if self.una.before(self.max) => undo.until = Some(self.max),
-            undo => *undo = None,
+        if let Some(undo) = &mut self.undo {
+            undo.until = Some(self.max);
         }
     }
 
-    /// The octets from `seq` to `end` were sent again at `now_ms`.
-    pub(super) fn count_resent(&mut self, len: u32, now_ms: u64) {
+    /// The octets of `range` were sent again at `now_ms`.
+    pub(super) fn count_resent(&mut self, range: SeqRange, now_ms: u64) {
         if let Some(undo) = self.undo.as_mut().filter(|u| u.until.is_none()) {
             undo.resent = true;
             undo.resent_ms.get_or_insert(now_ms);
-            undo.needed = undo.needed.saturating_add(len);
+            undo.needed = undo.needed.saturating_add(range.1 - range.0);
+            undo.end = undo.end.max(range.1);
         }
     }
 
@@ -90,6 +96,7 @@ impl Send {
         self.rack.on_dsack(self.una, self.max);
         if let Some(undo) = &mut self.undo
             && dsack.0.after_eq(undo.start)
+            && dsack.1.before_eq(undo.end)
         {
             undo.needed = undo.needed.saturating_sub(dsack.1 - dsack.0);
         }
@@ -98,11 +105,15 @@ impl Send {
     /// Whether this acknowledgement shows that nothing had been lost; then all is as before.
     pub(super) fn detect_spurious(&mut self, news: &News) {
         let reported = news.blocks.dsack.is_some() && self.is_all_duplicate();
-        if self.is_answer_to_original(news) || self.forward_recovery(news) || reported {
+        let needless = self.is_answer_to_original(news) || self.forward_recovery(news) || reported;
+        //= https://www.rfc-editor.org/rfc/rfc4015#section-3.4
+        //# In that case, the TCP sender MUST refrain from reversing congestion control state.
+        // (when the acknowledgement also says that a router has marked)
+        if needless && !news.n.ece {
             self.undo_all(news);
         }
         let over = self.undo.and_then(|u| u.until);
-        if over.is_some_and(|until| self.una.after_eq(until)) {
+        if over.is_some_and(|until| self.una.after(until)) {
             self.undo = None;
         }
     }
@@ -176,6 +187,9 @@ impl Send {
     /// RFC 4015: nothing was lost.
     fn undo_all(&mut self, news: &News) {
         self.undone += 1;
+        if self.undo.is_some_and(|u| !u.timeout) {
+            self.rack.on_needless();
+        }
         self.congestion.undo();
         self.sent.forgive();
         self.recovery = None;

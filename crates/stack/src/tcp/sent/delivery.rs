@@ -181,6 +181,6 @@ impl Sent {
         let newest = delivery.newest.as_ref()?;
         let starved = newest.fate.has(Fate::STARVED);
         self.rate
-            .sample(newest, delivery.now, delivery.min_rtt, starved)
+            .sample((newest.sent_at, newest.stamp), delivery.now, starved)
     }
 }

@@ -7,7 +7,6 @@ use core::time::Duration;
 use gannet_base::Instant;
 
 use super::super::congestion::RateSample;
-use super::Record;
 
 /// What a record remembers: counters modulo 2^32, times as distances in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,28 +93,27 @@ impl Rate {
         self.lost += u64::from(bytes);
     }
 
-    /// The sample of an acknowledgement whose most recently sent record is `newest`; `min_rtt`:
-    /// what cannot be told in less than that is no sample.
+    /// The sample of an acknowledgement whose most recently sent record left then, with that stamp.
+    /// (That it takes no less than a round trip holds by itself: the acknowledging interval begins
+    /// before the record left.)
+    #[inline]
     pub(super) fn sample(
         &mut self,
-        newest: &Record,
+        (sent_at, stamp): (Instant, Stamp),
         now: Instant,
-        min_rtt: Duration,
         starved: bool,
     ) -> Option<RateSample> {
-        self.first_sent = newest.sent_at;
-        let stamp = newest.stamp;
-        let sending = Duration::from_micros(u64::from(stamp.since_first));
-        let since = Duration::from_micros(u64::from(stamp.since_delivered));
-        let acknowledging = super::age(now, newest.sent_at) + since;
-        let interval = sending.max(acknowledging);
+        self.first_sent = sent_at;
+        let acknowledging = now.as_nanos().saturating_sub(sent_at.as_nanos())
+            + u64::from(stamp.since_delivered) * 1000;
+        let nanos = acknowledging.max(u64::from(stamp.since_first) * 1000);
         let delivered = u64::from((self.delivered as u32).wrapping_sub(stamp.delivered));
-        if interval < min_rtt || interval.is_zero() {
+        if nanos == 0 {
             return None;
         }
         Some(RateSample {
             delivered,
-            interval,
+            interval: Duration::from_nanos(nanos),
             prior_delivered: self.delivered.saturating_sub(delivered),
             tx_in_flight: stamp.flight,
             lost: u64::from((self.lost as u32).wrapping_sub(stamp.lost)),

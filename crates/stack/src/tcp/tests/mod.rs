@@ -3,12 +3,14 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `flow.rs` | a peer that acknowledges after a round trip |
 //! | `peer.rs` | the harness: one stack, and the tests as its peer |
 //! | `partial_answers.rs` | recoveries that last more than one answer |
 //! | `recorder.rs` | a driver that keeps every slot |
 //! | `resent.rs` | how soon one may be sent again what was sent again before |
 //! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
 
+mod flow;
 mod marks;
 mod peer;
 mod recorder;
@@ -24,10 +26,12 @@ mod limits;
 mod listen;
 mod loss;
 mod partial_answers;
+mod rack_tlp;
 mod recovery;
 mod retransmit;
 mod robustness;
 mod silent_neighbour;
+mod spurious;
 mod straight_line;
 mod syn_flood;
 mod syn_received;
