@@ -38,12 +38,10 @@ impl Gannet {
 
 /// Gannet's settings for what the kernel calls so.
 fn settings(tcp: &Tcp) -> io::Result<TcpConfig> {
-    match tcp.congestion.as_str() {
-        "reno" => {}
-        _ => return Err(io::ErrorKind::Unsupported.into()),
-    }
+    let unknown = |error| io::Error::new(io::ErrorKind::Unsupported, error);
     Ok(TcpConfig {
-        send_buffer: tcp.buffer,
+        congestion: tcp.congestion.parse().map_err(unknown)?,
+        send_buffer_max: tcp.buffer,
         receive_buffer_max: tcp.buffer,
         ..TcpConfig::default()
     })
