@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use gannet_base::Instant;
 use gannet_link::Driver;
 
+use super::black_hole::BlackHole;
 use super::counters::TcpCounters;
 use super::error::TcpError;
 use super::handshake::Opening;
@@ -89,6 +90,8 @@ pub(super) struct Open {
     pub(super) linger_until: Instant,
     /// What the peer said it accepts, before the path's MTU is considered.
     pub(super) peer_mss: u32,
+    /// Large segments vanish on the path.
+    pub(super) black_hole: BlackHole,
     /// The neighbour did not answer, or the link had no room: try again when told.
     pub(super) blocked: bool,
 }
@@ -126,6 +129,7 @@ impl Open {
             keep_alive_probes: _,
             linger_until: _,
             peer_mss: _,
+            black_hole: _,
             blocked: _,
         } = self;
         *straight = *phase == Phase::Established
@@ -143,6 +147,7 @@ impl Open {
     /// When the next of its timers expires.
     fn deadline(&self, settings: &Settings, config: &TcpConfig) -> Instant {
         let mut at = self.send.deadline().min(self.linger_until);
+        at = at.min(self.black_hole.raise_at);
         if self.recv.owed == AckOwed::Later {
             at = at.min(self.recv.ack_at);
         }

@@ -27,6 +27,8 @@ reasons! {
         BadAck => "bad_ack",
         /// No ACK where every segment must have one.
         NoAck => "no_ack",
+        /// Large segments vanished on a path without a word: smaller ones from now on.
+        BlackHole => "black_hole",
         /// A SYN on an open connection (RFC 5961).
         UnexpectedSyn => "unexpected_syn",
         /// A reset that does not fit exactly (RFC 5961).

@@ -10,6 +10,7 @@ use gannet_wire::tcp::Flags;
 use gannet_wire::tcp::{HEADER_LEN, Options};
 
 use super::autotune::AutoTune;
+use super::black_hole::BlackHole;
 use super::connection::{Connection, Cx, Open, State};
 use super::cookie::{Extras, mark_timestamp};
 use super::counters::TcpEvent;
@@ -585,6 +586,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         heard_at: cx.now,
         keep_alive_probes: 0,
         linger_until: Instant::FAR_FUTURE,
+        black_hole: BlackHole::NONE,
         peer_mss,
         blocked: false,
     };

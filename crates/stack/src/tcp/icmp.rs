@@ -4,10 +4,10 @@ use core::net::SocketAddr;
 
 use gannet_link::Driver;
 
+use super::black_hole::BlackHole;
 use super::connection::{Connection, Cx, State};
 use super::counters::TcpEvent;
 use super::error::TcpError;
-use super::handshake::effective_mss;
 use super::seq::SeqNum;
 
 /// An ICMP error about a segment of ours, already found to quote one.
@@ -92,7 +92,7 @@ fn reduce_mtu<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, mtu: u16) {
     }
     conn.path.mtu = mtu;
     if let State::Open(open) = &mut conn.state {
-        let mss = effective_mss(open.peer_mss, &conn.path, open.timestamps);
+        let mss = BlackHole::mss(open, &conn.path);
         open.send.set_mss(mss);
         open.refresh();
     }

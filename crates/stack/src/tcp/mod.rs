@@ -50,6 +50,7 @@
 mod api;
 pub mod assembler;
 pub mod autotune;
+mod black_hole;
 pub mod congestion;
 mod connection;
 mod cookie;

@@ -1,8 +1,11 @@
 //! What happens when a connection's time has come.
 
+use gannet_base::Instant;
 use gannet_link::Driver;
 
+use super::black_hole::BlackHole;
 use super::connection::{Connection, Cx, State};
+use super::counters::TcpEvent;
 use super::error::TcpError;
 use super::handshake::send_syn;
 use super::output;
@@ -20,6 +23,7 @@ pub(super) fn expired<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
             ack_timer(conn, cx);
             keep_alive_timer(conn, cx);
             linger_timer(conn, cx);
+            mtu_timer(conn, cx.now);
         }
         State::TimeWait(wait) if wait.until <= cx.now => conn.state = State::Closed,
         State::TimeWait(_) | State::Closed => {}
@@ -79,8 +83,19 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         conn.path.header = None;
         cx.ip.suspect(cx.now, &conn.path);
         open.template = None;
+        if BlackHole::on_timeout(open, &conn.path, cx.now) {
+            cx.counters.add(TcpEvent::BlackHole);
+        }
     }
     open.refresh();
+}
+
+fn mtu_timer(conn: &mut Connection, now: Instant) {
+    if let State::Open(open) = &mut conn.state
+        && open.black_hole.raise_at <= now
+    {
+        BlackHole::raise(open, &conn.path);
+    }
 }
 
 fn ack_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
@@ -125,7 +140,7 @@ fn linger_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if open.linger_until > cx.now {
         return;
     }
-    open.linger_until = gannet_base::Instant::FAR_FUTURE;
+    open.linger_until = Instant::FAR_FUTURE;
     match open.phase {
         Phase::TimeWait => open.phase = open.phase.after(Event::Expired),
         // only an orphan is not waited for for ever

@@ -87,6 +87,7 @@ fn tcp_over_a_bad_wire() {
                 reorder: 50_000,
                 reorder_by: Duration::from_millis(5),
                 corruption: 5_000,
+                ..Faults::default()
             },
             ..WireConfig::default()
         };

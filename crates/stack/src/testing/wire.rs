@@ -39,6 +39,8 @@ pub struct Faults {
     pub reorder_by: Duration,
     /// One bit is flipped.
     pub corruption: u32,
+    /// Frames of more bytes than this vanish, all of them; 0: none do.
+    pub longest: usize,
 }
 
 /// A wire: what it carries and what goes wrong. The same both ways.
@@ -163,7 +165,11 @@ impl Wire {
             reorder,
             reorder_by,
             corruption,
+            longest,
         } = config.faults;
+        if longest > 0 && frame.bytes.len() > longest {
+            return;
+        }
         if rng.chance(loss) {
             return;
         }

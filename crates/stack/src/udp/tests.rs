@@ -514,6 +514,7 @@ fn a_bad_wire_damages_no_datagram() {
             reorder: 100_000,
             reorder_by: Duration::from_millis(1),
             corruption: 200_000,
+            ..Faults::default()
         },
         ..WireConfig::default()
     };

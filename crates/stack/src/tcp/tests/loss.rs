@@ -52,6 +52,7 @@ fn faults_of_every_kind() {
         reorder: 200_000,
         reorder_by: Duration::from_millis(30),
         corruption: 10_000,
+        ..Faults::default()
     };
     let kinds = [
         lossy(10_000),

@@ -10,6 +10,7 @@
 //! | `resent.rs` | how soon one may be sent again what was sent again before |
 //! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
 
+mod black_hole;
 mod flow;
 mod marks;
 mod peer;

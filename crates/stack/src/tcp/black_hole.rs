@@ -1,0 +1,124 @@
+//! Paths on which large segments vanish without a word (RFC 4821, RFC 8899 section 4.3): somewhere
+//! a link is narrower, and the ICMP message that says so is not sent, or is filtered.
+//!
+//! When a full-sized segment has been sent again in vain several times, segments become so small
+//! that hardly any path refuses them; a while later the old size is tried again. A trial costs one
+//! time-out when it fails, and the next one comes later.
+//!
+//! ```text
+//!   1460 --3 time-outs--> 1024 --10 s--> 1460 --1 time-out--> 1024 --40 s--> ... every 10 min
+//!                           `--3 time-outs--> 512
+//! ```
+//! Not here: probes of sizes in between by segments whose loss means no congestion (RFC 8899
+//! section 5.3); what a router tells is found exactly by ICMP (`icmp.rs`).
+
+use core::time::Duration;
+
+use gannet_base::Instant;
+
+use super::connection::Open;
+use super::handshake::effective_mss;
+use super::seq::SeqNum;
+use crate::ip::Path;
+
+/// Time-outs in a row for one full-sized segment that make a path suspect; Linux's `tcp_retries1`.
+const SUSPECT: u32 = 3;
+/// Segments that pass almost everywhere, in bytes of payload and options: IPv4 (Linux's
+/// `tcp_base_mss`; then what every host must accept), IPv6 (its least MTU).
+const BASES_V4: [u32; 2] = [1024, 512];
+const BASES_V6: [u32; 1] = [1220];
+/// How long until the first trial of larger segments, and by what that grows to what.
+const WAIT_FIRST: Duration = Duration::from_secs(10);
+const WAIT_FACTOR: u32 = 4;
+/// RFC 8899 section 5.1.1: PMTU_RAISE_TIMER.
+const WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// What one connection knows of black holes on its path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlackHole {
+    /// Segments are at most this long, options included.
+    cap: u32,
+    /// When larger ones are tried again.
+    pub(super) raise_at: Instant,
+    /// How long the next trial has to wait.
+    wait: Duration,
+    /// SND.NXT when a trial began whose outcome is not known.
+    trial: Option<SeqNum>,
+    /// Times that segments had to become smaller.
+    pub(super) found: u32,
+}
+
+impl BlackHole {
+    /// None found.
+    pub(super) const NONE: BlackHole = BlackHole {
+        cap: u32::MAX,
+        raise_at: Instant::FAR_FUTURE,
+        wait: WAIT_FIRST,
+        trial: None,
+        found: 0,
+    };
+
+    /// The retransmission timer has expired once more; whether segments must become smaller, and
+    /// then they have.
+    pub(super) fn on_timeout(open: &mut Open, path: &Path, now: Instant) -> bool {
+        let send = &open.send;
+        let hole = &mut open.black_hole;
+        let full_sized = send.max.since(send.una) >= send.mss as i32;
+        if !full_sized {
+            return false;
+        }
+        // Acknowledged since: what was tried has passed.
+        let passed = |begin: SeqNum| send.una.since(begin) > send.mss as i32;
+        if hole.trial.is_some_and(passed) {
+            (hole.trial, hole.wait) = (None, WAIT_FIRST);
+        }
+        let enough = if hole.trial.is_some() { 1 } else { SUSPECT };
+        if send.retries < enough {
+            return false;
+        }
+        let bases: &[u32] = match path.destination.is_ipv4() {
+            true => &BASES_V4,
+            false => &BASES_V6,
+        };
+        let options = options(open, path);
+        let current = open.send.mss + options;
+        let Some(&base) = bases.iter().find(|&&base| base < current) else {
+            return false;
+        };
+        let hole = &mut open.black_hole;
+        let wait = hole.wait;
+        *hole = BlackHole {
+            cap: base,
+            raise_at: now + wait,
+            wait: (wait * WAIT_FACTOR).min(WAIT_MAX),
+            trial: None,
+            found: hole.found.saturating_add(1),
+        };
+        open.send.set_mss(base - options);
+        true
+    }
+
+    /// The time for larger segments has come.
+    pub(super) fn raise(open: &mut Open, path: &Path) {
+        let hole = &mut open.black_hole;
+        hole.cap = u32::MAX;
+        hole.raise_at = Instant::FAR_FUTURE;
+        hole.trial = Some(open.send.max);
+        let mss = Self::mss(open, path);
+        open.send.set_mss(mss);
+        open.refresh();
+    }
+
+    /// The size of full segments on `path`.
+    pub(super) fn mss(open: &Open, path: &Path) -> u32 {
+        let by_path = effective_mss(open.peer_mss, path, open.timestamps);
+        let cap = open.black_hole.cap.saturating_sub(options(open, path));
+        by_path.min(cap)
+    }
+}
+
+/// Bytes of options in ordinary segments.
+fn options(open: &Open, path: &Path) -> u32 {
+    let without = effective_mss(open.peer_mss, path, false);
+    without - effective_mss(open.peer_mss, path, open.timestamps)
+}
