@@ -64,7 +64,9 @@ impl BlackHole {
         let send = &open.send;
         let hole = &mut open.black_hole;
         let full_sized = send.max.since(send.una) >= send.mss as i32;
-        if !full_sized {
+        // The peer reported as much behind it: large segments pass, this one had bad luck.
+        let others_pass = send.sent.sacked() >= send.mss;
+        if !full_sized || others_pass {
             return false;
         }
         // Acknowledged since: what was tried has passed.
