@@ -54,7 +54,7 @@ const PLAIN: Cargo = Cargo {
 };
 
 /// Release code without the whole-program optimisation, which costs minutes and finds no fault.
-const FAST_RELEASE: &[(&str, &str)] = &[
+pub(super) const FAST_RELEASE: &[(&str, &str)] = &[
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
     ("CARGO_PROFILE_RELEASE_DEBUG", "0"),
@@ -109,6 +109,25 @@ pub(super) const ALL: &[Step] = &[
             environment: FAST_RELEASE,
             ..PLAIN
         }),
+    },
+    Step {
+        name: "simulation",
+        why: "2,000 networks of whole hosts in virtual time, judged after every event",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: SIMULATION,
+            target: Some("heavy"),
+            environment: FAST_RELEASE,
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "digest",
+        why: "the same seed is the same run in debug and release code",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Inside(super::digest::compare),
     },
     Step {
         name: "loom",
@@ -214,6 +233,20 @@ const MARKS: &[&str] = &[
     "gannet-stack",
     "--lib",
     "mark_",
+];
+
+/// Whole hosts in virtual time.
+const SIMULATION: &[&str] = &[
+    "run",
+    "--release",
+    "--locked",
+    "-p",
+    "gannet-cli",
+    "--",
+    "sim",
+    "run",
+    "--seeds",
+    "2000",
 ];
 
 /// Loom tests have `loom` in their path.
