@@ -37,8 +37,6 @@ pub struct LinkConfig {
     /// addresses are ours. At most one such link is used, the first. Its driver must bring back
     /// what is sent, and nothing else ([`gannet_link::LoopDriver`]).
     pub loopback: bool,
-    /// The VLAN (1 to 4094) whose frames are sent and taken on an Ethernet; `None`: untagged ones.
-    pub vlan: Option<u16>,
 }
 
 /// An endpoint with its addresses.
