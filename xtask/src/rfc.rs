@@ -8,12 +8,14 @@
 //! * `rfc/spec.rs`: the requirement sentences of one RFC, and where a quote stands among them
 //! * `rfc/annotation.rs`: the quotes in the source
 //! * `rfc/coverage.rs`: both put together
+//! * `rfc/labels.rs`: RFC 9293 by its labels, each obeyed and tested or excepted
 //! * `rfc/report.rs`: the table, the list of what is missing, JSON
 //! * `rfc/extract.rs`: a new file for `specs/` from the text of an RFC
 
 mod annotation;
 mod coverage;
 mod extract;
+mod labels;
 mod report;
 mod spec;
 
@@ -21,7 +23,7 @@ use crate::explain::Explained;
 use crate::{only_known, tidy};
 use std::path::Path;
 
-/// Runs the task; true when every quote stands in the specs.
+/// Runs the task; true when every quote stands in the specs and no label is missing.
 pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, Explained> {
     if let Some((&"extract", rest)) = options.split_first() {
         return extract::run(root, rest);
@@ -40,8 +42,12 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, Explained> {
             print!("{}", report::missing(&specs, &coverage));
         }
     }
-    for error in &coverage.errors {
+    let (line, missing) = labels::report(&specs, &coverage);
+    if !options.contains(&"--json") {
+        print!("{line}");
+    }
+    for error in coverage.errors.iter().chain(&missing) {
         eprintln!("{error}");
     }
-    Ok(coverage.errors.is_empty())
+    Ok(coverage.errors.is_empty() && missing.is_empty())
 }

@@ -358,6 +358,17 @@ impl TcpStream {
         info.ok_or_else(|| fail(libc::ENOTCONN, what(), "it has ended"))
     }
 
+    /// Bytes that remain to be read up to the end of the peer's urgent data, 0 when none is pending
+    /// or the connection has ended. Urgent data stays in the stream, where it was written (as with
+    /// `SO_OOBINLINE`); RFC 6093 advises new protocols against it.
+    pub fn urgent_pending(&self) -> u64 {
+        let Connection { host, id, .. } = &*self.socket;
+        let pending = host
+            .shared
+            .call(|shard, _| shard.stack.tcp_urgent_pending(*id));
+        pending.unwrap_or(0)
+    }
+
     /// As reading, but the bytes stay to be read again.
     ///
     /// # Errors

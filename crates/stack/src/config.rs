@@ -165,6 +165,9 @@ impl Default for TcpConfig {
             syn_ack_retries: 5,
             syn_backlog: 2048,
             syn_cookies: SynCookies::OnOverflow,
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+            //# The value of R2 SHOULD correspond to at least 100 seconds (SHLD-11).
+            // 924 s at the least RTO
             data_retries: 15,
             orphans_max: 131_072,
             time_wait_max: 131_072,

@@ -71,7 +71,7 @@ pub(super) const ALL: &[Step] = &[
     },
     Step {
         name: "rfc",
-        why: "every quoted RFC sentence stands in specs/",
+        why: "every quoted RFC sentence stands in specs/; RFC 9293 is obeyed by every label",
         cost: Cost::Quick,
         needs: &[],
         job: Job::Inside(|root| crate::rfc::run(root, &[])),

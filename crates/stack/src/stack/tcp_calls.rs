@@ -225,6 +225,13 @@ impl<D: Driver> Stack<D> {
         self.tcp.info(id)
     }
 
+    /// Bytes that remain to be read up to the end of the peer's urgent data, 0 when none is pending
+    /// (it stays in the stream, RFC 6093); `None` when the id names no open connection. Its
+    /// announcement makes the connection appear in [`Stack::tcp_take_ready`].
+    pub fn tcp_urgent_pending(&self, id: TcpId) -> Option<u64> {
+        self.tcp.urgent_pending(id)
+    }
+
     /// Our end and the peer's end; `None` when the id names none.
     pub fn tcp_addresses(&self, id: TcpId) -> Option<(SocketAddr, SocketAddr)> {
         self.tcp.addresses(id)

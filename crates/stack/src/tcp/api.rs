@@ -159,6 +159,7 @@ impl Tcp {
             settings: Settings::new(&self.config),
             error: None,
             told: false,
+            news: false,
             attached: true,
             listener: None,
             segments_sent: 0,
@@ -284,6 +285,13 @@ impl Tcp {
         if n == 0 && !data.is_empty() {
             return Err(SendError::WouldBlock);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
+        //# New applications SHOULD NOT set the URGENT flag [39] due to implementation differences
+        //# and middlebox issues (SHLD-13).
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+        //# As a result of implementation differences and middlebox interactions, new applications
+        //# SHOULD NOT employ the TCP urgent mechanism (SHLD-13).
+        // nothing but this call sets it, and its description says so
         if let Some(open) = self.open_mut(id) {
             open.send.up = Some(open.send.queue.end());
             open.refresh();
@@ -518,6 +526,15 @@ impl Tcp {
     /// What a connection knows about itself; `None` when the id names none.
     pub fn info(&self, id: TcpId) -> Option<TcpInfo> {
         self.table.get(id).map(|e| info::info(&e.conn))
+    }
+
+    /// Bytes that remain to be read up to the end of urgent data, 0 when none is pending; `None`
+    /// when the id names no open connection.
+    pub fn urgent_pending(&self, id: TcpId) -> Option<u64> {
+        match &self.table.get(id)?.conn.state {
+            State::Open(open) => Some(open.recv.urgent_pending()),
+            _ => None,
+        }
     }
 
     /// Our end and the peer's end; `None` when the id names none.

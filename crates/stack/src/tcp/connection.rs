@@ -47,6 +47,9 @@ pub(super) struct Connection {
     pub(super) error: Option<TcpError>,
     /// The failure was reported: from now on reads see the end and writes a closed pipe.
     pub(super) told: bool,
+    /// Something happened that no call tells, and the application is to look: urgent data was
+    /// announced, or much was sent again in vain.
+    pub(super) news: bool,
     /// The application holds it, or will when it accepts it.
     pub(super) attached: bool,
     /// The listener that made it, until it is accepted.

@@ -405,6 +405,7 @@ impl Tcp {
         };
         let is = (entry.conn.is_readable(), entry.conn.is_writable());
         let news = (is.0 && !entry.was.0) || (is.1 && !entry.was.1) || entry.conn.error.is_some();
+        let news = core::mem::take(&mut entry.conn.news) || news;
         entry.was = is;
         if news
             && entry.conn.attached

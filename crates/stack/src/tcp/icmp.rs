@@ -68,6 +68,10 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
         (kind, State::SynSent(opening) | State::SynReceived(opening)) => {
             opening.soft_error = Some(meaning(kind));
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.8
+        //# However, an application program that does not want to receive such ERROR_REPORT calls
+        //# SHOULD be able to effectively disable these calls (SHLD-20).
+        // it is told to whoever asks ([`super::socket::TcpInfo`]), and to nobody else
         (kind, State::Open(open)) => open.send.soft_error = Some(meaning(kind)),
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
         //# Source Quench TCP implementations MUST silently discard any received ICMP Source

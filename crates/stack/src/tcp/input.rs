@@ -62,8 +62,14 @@ pub(super) fn arrives<D: Driver>(
     let State::Open(open) = &mut conn.state else {
         return;
     };
+    let urgent = open.recv.urgent_end;
     let step = steps(open, cx, link, conn.attached, seg, frame);
     open.refresh();
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+    //# A TCP implementation MUST (MUST-32) inform the application layer asynchronously whenever it
+    //# receives an urgent pointer and there was previously no pending urgent data, or whenever the
+    //# urgent pointer advances in the data stream.
+    conn.news |= open.recv.urgent_end != urgent;
     match step {
         Step::Go => {}
         Step::Drop(why) => cx.counters.add(why),
@@ -274,6 +280,13 @@ fn check_reset(open: &Open, seg: &Segment) -> Step {
     if seg.seq != open.recv.nxt {
         return Step::Challenge(TcpEvent::InexactReset);
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+    //# 2) If the RST bit is set and the sequence number exactly matches the next expected sequence
+    //# number (RCV.NXT), then TCP endpoints MUST reset the connection in the manner prescribed
+    //# below according to the connection state.
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.5.3
+    //# TCP implementations SHOULD allow a received RST segment to include data (SHLD-2).
+    // (nothing here looks at its length)
     match open.phase {
         // RFC 1337 section 3, fix (F1): resets are ignored in TIME-WAIT
         Phase::TimeWait => Step::Drop(TcpEvent::Ignored),
@@ -398,6 +411,7 @@ fn check_urgent(open: &mut Open, seg: &Segment) {
     let newer = open.recv.up.is_none_or(|old| up.after(old));
     if newer && up.after(open.recv.nxt) {
         open.recv.up = Some(up);
+        open.recv.urgent_end = open.recv.total + u64::from(up - open.recv.nxt);
     }
 }
 

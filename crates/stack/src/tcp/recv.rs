@@ -73,6 +73,9 @@ pub(super) struct Recv {
     pub(super) edge: SeqNum,
     /// RCV.UP: end of urgent data.
     pub(super) up: Option<SeqNum>,
+    /// Where the urgent data ends that was last pointed to: bytes of the stream before it, 0 for
+    /// none. It stays when that data was received, until it is read.
+    pub(super) urgent_end: u64,
     /// In order, unread.
     pub(super) queue: RecvQueue,
     /// Out of order.
@@ -133,6 +136,7 @@ impl Recv {
             nxt,
             edge: nxt + window,
             up: None,
+            urgent_end: 0,
             queue: RecvQueue::new(),
             assembler: Assembler::new(Limits {
                 pieces: 1024,
@@ -285,7 +289,9 @@ impl Recv {
         self.unacked = self.unacked.saturating_add(len);
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6.3
         //# An ACK SHOULD be generated for at least every second full-sized
-        //# segment or 2*RMSS bytes of new data
+        //# segment or 2*RMSS bytes of new data (where RMSS is the MSS specified by
+        //# the TCP endpoint receiving the segments to be acknowledged, or the
+        //# default value if not specified) (SHLD-19).
         let due = self.unacked >= self.mss.saturating_mul(2);
         if due || (self.quick > 0 && len >= 512) || !self.assembler.is_empty() {
             self.quick = self.quick.saturating_sub(1);
@@ -395,6 +401,16 @@ impl Recv {
         self.fixed = true;
         self.buffer = bytes.max(2048);
         self.assembler.set_cost_limit(self.buffer);
+    }
+
+    /// Bytes that remain to be read up to the end of urgent data; 0: none is pending.
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+    //# The TCP implementation MUST (MUST-33) provide a way for the application to learn how much
+    //# urgent data remains to be read from the connection, or at least to determine whether more
+    //# urgent data remains to be read [19].
+    pub(super) fn urgent_pending(&self) -> u64 {
+        let read = self.total.saturating_sub(u64::from(self.queue.len()));
+        self.urgent_end.saturating_sub(read)
     }
 
     /// Whether reading gives something at once.

@@ -142,6 +142,7 @@ pub(super) fn passive<D: Driver>(
         settings,
         error: None,
         told: false,
+        news: false,
         attached: false,
         listener: Some(listener),
         segments_sent: 0,

@@ -83,6 +83,10 @@ impl Settings {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2
+    //# Generally, an application SHOULD NOT change the Diffserv field value during the course of a
+    //# connection (SHLD-23).
+    // nothing but the option changes it, and its description says so
     /// Puts into the path what concerns IP; whether that changed anything.
     pub(super) fn mark(&self, path: &mut Path) -> bool {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.9

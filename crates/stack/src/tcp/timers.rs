@@ -53,6 +53,11 @@ fn handshake_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     send_syn(conn, cx);
 }
 
+/// Retransmissions in a row after which the application is told to look.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+//# The value of R1 SHOULD correspond to at least 3 retransmissions, at the current RTO (SHLD-10).
+const R1: u32 = 3;
+
 fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let State::Open(open) = &mut conn.state else {
         return;
@@ -78,6 +83,11 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         let why = open.send.soft_error.unwrap_or(TcpError::TimedOut);
         return conn.fail(cx.ip, Some(why));
     }
+    //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
+    //# (e) TCP implementations SHOULD inform the application of the delivery problem (unless such
+    //# information has been disabled by the application; see the "Asynchronous Reports" section
+    //# (Section 3.9.1.8)), when R1 is reached and before R2 (SHLD-9).
+    conn.news |= retransmission && open.send.retries == R1;
     if retransmission {
         // perhaps the neighbour has moved: it is asked, and the link header looked up again
         conn.path.header = None;

@@ -137,6 +137,10 @@ impl Send {
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
             //# If the window shrinks to zero, the TCP implementation MUST probe it in the
             //# standard way (described below) (MUST-35).
+            //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+            //# The sender MAY also retransmit old data beyond SND.UNA+SND.WND (MAY-7), but SHOULD
+            //# NOT time out the connection if data beyond the right window edge is not
+            //# acknowledged (SHLD-17).
             SendTimer::Persist(_) => {
                 self.retries += 1;
                 self.probes += 1;

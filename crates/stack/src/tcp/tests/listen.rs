@@ -83,6 +83,15 @@ fn listening_beside_a_connection_being_opened() {
 }
 
 /// What is offered is answered, what is not is left out.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+//= type=test
+//# TCP implementations SHOULD send an MSS Option in every SYN segment when its receive MSS
+//# differs from the default 536 for IPv4 or 1220 for IPv6 (SHLD-5), and MAY send it always
+//# (MAY-3).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
+//= type=test
+//# where MMS_R is the maximum size for a transport-layer message that can be received (and
+//# reassembled at the IP layer) (MUST-67).
 #[test]
 fn options_of_the_answer() {
     let offers = [Options::NONE, mss_only(536), all_options()];

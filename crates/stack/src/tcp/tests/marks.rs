@@ -43,6 +43,10 @@ impl Peer {
 //= type=test
 //# It is not required, but the application SHOULD be able to change the Differentiated Services
 //# field during the connection lifetime (SHLD-21).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.9
+//= type=test
+//# TCP implementations SHOULD pass the current Differentiated Services field value without change
+//# to the IP layer, when it sends segments on the connection (SHLD-22).
 #[test]
 fn every_segment_is_marked() {
     for straight in [true, false] {

@@ -351,6 +351,11 @@ fn t8_overlaps_with_other_bytes() {
 //= type=test
 //# F() MUST NOT be computable from the outside (MUST-9), or an attacker could still guess at
 //# sequence numbers from the ISN used for some other connection.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
+//= type=test
+//# where M is the 4 microsecond timer, and F() is a pseudorandom function (PRF) of the
+//# connection's identifying parameters ("localip, localport, remoteip, remoteport") and a secret
+//# key ("secretkey") (SHLD-1).
 #[test]
 fn t9_initial_sequence_numbers() {
     let mut seen = BTreeSet::new();

@@ -61,6 +61,10 @@ fn second_reset() {
 //# 3) If the RST bit is set and the sequence number does not exactly match the next expected
 //# sequence value, yet is within the current receive window, TCP endpoints MUST send an
 //# acknowledgment (challenge ACK):
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# After sending the challenge ACK, TCP endpoints MUST drop the unacceptable segment and stop
+//# processing the incoming packet further.
 #[test]
 fn rfc_5961_section_3_2_inexact_resets_are_challenged_and_rarely() {
     for state in synchronised() {
@@ -94,6 +98,14 @@ fn a_reset_may_carry_text() {
 //= type=test
 //# 1) If the SYN bit is set, irrespective of the sequence number, TCP MUST send an ACK (also
 //# referred to as challenge ACK) to the remote peer:
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# RFC 5961 recommends that in these synchronized states, if the SYN bit is set, irrespective of
+//# the sequence number, TCP endpoints MUST send a "challenge ACK" to the remote peer:
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# After sending the acknowledgment, TCP implementations MUST drop the unacceptable segment and
+//# stop processing further.
 #[test]
 fn fourth_syn() {
     for state in synchronised() {
@@ -113,6 +125,14 @@ fn fourth_syn() {
 //= type=test
 //# The ACK value is considered acceptable only if it is in the range of ((SND.UNA - MAX.SND.WND) <=
 //# SEG.ACK <= SND.NXT).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# TCP stacks that implement RFC 5961 MUST add an input check that the ACK value is acceptable
+//# only if it is in the range of ((SND.UNA - MAX.SND.WND) =< SEG.ACK =< SND.NXT).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
+//= type=test
+//# All incoming segments whose ACK value doesn't satisfy the above condition MUST be discarded
+//# and an ACK sent back.
 #[test]
 fn fifth_ack() {
     for state in synchronised() {

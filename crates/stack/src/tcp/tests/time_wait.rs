@@ -44,6 +44,11 @@ fn lingers() {
 }
 
 /// T10: the pair of ports is used again. (SYN, whether it opens)
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.6.1
+//= type=test
+//# This algorithm for reducing TIME-WAIT is a Best Current Practice that SHOULD be implemented
+//# since Timestamp Options are commonly used, and using them to reduce TIME-WAIT provides
+//# benefits for busy Internet servers (SHLD-4).
 #[test]
 fn t10_reuse() {
     let stamped = |seq, value| {

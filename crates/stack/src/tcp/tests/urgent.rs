@@ -81,3 +81,49 @@ fn sending() {
     let calm = p.write(b"calm again");
     assert_eq!(calm[0].brief(), (ACK | PSH, 2505, 1, 10));
 }
+
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+//= type=test
+//# A TCP implementation MUST (MUST-32) inform the application layer asynchronously whenever it
+//# receives an urgent pointer and there was previously no pending urgent data, or whenever the
+//# urgent pointer advances in the data stream.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
+//= type=test
+//# The TCP implementation MUST (MUST-33) provide a way for the application to learn how much
+//# urgent data remains to be read from the connection, or at least to determine whether more
+//# urgent data remains to be read [19].
+#[test]
+fn the_application_learns_of_urgent_data() {
+    let mut p = Peer::active(mss_only(1460));
+    let told = |p: &mut Peer| core::iter::from_fn(|| p.host.tcp_take_ready()).count();
+    let pending = |p: &Peer| p.host.tcp_urgent_pending(p.id());
+    told(&mut p);
+    assert_eq!(pending(&p), Some(0));
+    // a pointer ahead of its data
+    p.send(&seg(ACK, 1, 1).text(b"abc").urgent(5));
+    assert_eq!((told(&mut p), pending(&p)), (1, Some(5)));
+    // the same pointer again is no news
+    p.send(&seg(ACK, 4, 1).text(b"d").urgent(2));
+    assert_eq!((told(&mut p), pending(&p)), (0, Some(5)));
+    // it advances
+    p.send(&seg(ACK, 5, 1).text(b"e").urgent(3));
+    assert_eq!((told(&mut p), pending(&p)), (1, Some(7)));
+    assert_eq!(p.read(), b"abcde");
+    assert_eq!(pending(&p), Some(2));
+    p.send(&seg(ACK, 6, 1).text(b"fgh"));
+    assert_eq!(
+        pending(&p),
+        Some(2),
+        "read up to the end of the text before"
+    );
+    let mut two = [0; 2];
+    let n = p.host.tcp_recv(p.now, p.id(), &mut two);
+    assert_eq!((n, &two), (Ok(2), b"fg"));
+    assert_eq!(pending(&p), Some(0), "the mark");
+    assert_eq!(p.read(), b"h");
+    assert_eq!(pending(&p), Some(0));
+    // and anew
+    told(&mut p);
+    p.send(&seg(ACK, 9, 1).text(b"ij").urgent(1));
+    assert_eq!((told(&mut p), pending(&p)), (1, Some(1)));
+}

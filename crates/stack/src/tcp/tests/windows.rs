@@ -105,6 +105,10 @@ fn a_fin_before_a_closed_window() {
 //= type=test
 //# However, a sending TCP peer MUST be robust against window shrinking, which may cause the "usable
 //# window" (see Section 3.8.6.2.1) to become negative (MUST-34).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
+//= type=test
+//# If this happens, the sender SHOULD NOT send new data (SHLD-15), but SHOULD retransmit normally
+//# the old unacknowledged data between SND.UNA and SND.UNA+SND.WND (SHLD-16).
 #[test]
 fn t5_shrinking_windows() {
     for shrink in [1u16, 100, 3000, 3999, 4000] {
@@ -161,6 +165,9 @@ fn section_3_8_6_2_1_no_crumbs() {
 //= type=test
 //# However, there MUST be a way for an application to disable the Nagle algorithm on an
 //# individual connection (MUST-17).
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.4
+//= type=test
+//# A TCP implementation SHOULD implement the Nagle algorithm to coalesce short segments (SHLD-7).
 #[test]
 fn section_3_7_4_nagle() {
     let mut p = Peer::active(mss_only(1000));

@@ -1,0 +1,57 @@
+//! What a connection takes, part by part. A part that grows fails here first; numbers may only go
+//! down, or say in the commit what the bytes buy.
+
+use crate::ip::Path;
+use crate::tcp::assembler::Assembler;
+use crate::tcp::autotune::{AutoTune, ReceiverRtt};
+use crate::tcp::congestion::Congestion;
+use crate::tcp::connection::{Connection, Open, TimeWait};
+use crate::tcp::handshake::Opening;
+use crate::tcp::header::Template;
+use crate::tcp::rack::Rack;
+use crate::tcp::recv::{OutOfOrder, Recv};
+use crate::tcp::request::Request;
+use crate::tcp::rtt::RttEstimator;
+use crate::tcp::send::Send;
+use crate::tcp::send_queue::SendQueue;
+use crate::tcp::sent::Sent;
+use crate::tcp::settings::Settings;
+use crate::tcp::table::Entry;
+
+/// (part, bytes it takes, bytes it may take)
+macro_rules! parts {
+    ($($part:ty => $most:literal),* $(,)?) => {
+        [$((stringify!($part), size_of::<$part>(), $most)),*]
+    };
+}
+
+#[test]
+fn each_part_stays_within_its_budget() {
+    let parts = parts![
+        Entry => 344,
+        Connection => 328,
+        Path => 80,
+        Settings => 72,
+        Opening => 80,
+        TimeWait => 40,
+        Open => 1280,
+        Send => 768,
+        Sent => 128,
+        Rack => 48,
+        RttEstimator => 168,
+        Congestion => 128,
+        SendQueue => 96,
+        Recv => 360,
+        Assembler<OutOfOrder> => 88,
+        AutoTune => 32,
+        ReceiverRtt => 40,
+        Option<Template> => 120,
+        Option<Request> => 104,
+    ];
+    for (part, bytes, most) in parts {
+        std::eprintln!("{part:24} {bytes:5} of {most:5}");
+    }
+    for (part, bytes, most) in parts {
+        assert!(bytes <= most, "{part}: {bytes} bytes, at most {most}");
+    }
+}
