@@ -40,8 +40,8 @@ pub(super) fn report(specs: &BTreeMap<u32, Spec>, coverage: &Coverage) -> (Strin
     let musts = kind(&labels, "MUST-");
     let shoulds = kind(&labels, "SHLD-");
     let line = format!(
-        "rfc{RFC}: {} of {} MUST ids ({} by a written exception), {} of {} SHOULD ids ({} more by a \
-         written exception)\n",
+        "rfc{RFC}: {} of {} MUST ids ({} by a written exception), {} of {} SHOULD ids \
+         ({} more by a written exception)\n",
         musts.obeyed + musts.excepted,
         musts.all,
         musts.excepted,
