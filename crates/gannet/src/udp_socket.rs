@@ -1,6 +1,8 @@
 //! A UDP socket with the calls of `std::net::UdpSocket`, and those that move many datagrams at
 //! once.
 
+mod groups;
+
 use crate::address::{first_that_works, resolve_one};
 use crate::deadline::Manners;
 use crate::error::{fail, time_to_live};
@@ -51,6 +53,7 @@ struct Bound {
     manners: Manners,
     broadcast: AtomicBool,
     ttl: AtomicU8,
+    group_ttl: AtomicU8,
     /// The destination last found to have a link, and the links' generation then.
     reached: AtomicU64,
 }
@@ -72,6 +75,7 @@ impl UdpSocket {
                     manners: Manners::default(),
                     broadcast: AtomicBool::new(false),
                     ttl: AtomicU8::new(64),
+                    group_ttl: AtomicU8::new(1),
                     reached: AtomicU64::new(0),
                 }),
             })

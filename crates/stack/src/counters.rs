@@ -116,6 +116,8 @@ reasons! {
         UdpReceiveOld => "udp_receive_old",
         /// A received datagram that its link took away before it was read.
         UdpLinkGone => "udp_link_gone",
+        /// An IGMP message that is none, or a query that no router sends.
+        IgmpMalformed => "igmp_malformed",
         /// A message to the DHCP client that is none, or lacks what its kind needs.
         DhcpMalformed => "dhcp_malformed",
         /// A message to the DHCP client from another server, or for another one, or too late.

@@ -32,6 +32,7 @@ pub mod hash;
 pub mod icmp;
 pub mod ip;
 pub mod link;
+mod multicast;
 pub mod neighbour;
 pub mod stack;
 pub mod tcp;

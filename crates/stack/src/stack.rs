@@ -143,6 +143,7 @@ impl<D: Driver> Stack<D> {
                     self.nobody_takes(now, &packet, Unreachable::PORT, frame);
                 }
             }
+            IpProtocol::IGMP if packet.source.is_ipv4() => ip.igmp_arrives(now, &packet, frame),
             IpProtocol::ICMPV6 if packet.source.is_ipv6() => {
                 if let Some(report) = self.icmp.six_arrives(ip, now, &packet, frame) {
                     self.icmp_error(now, &report);

@@ -14,6 +14,7 @@
 //! | `path.rs` | a router with a smaller MTU |
 //! | `faults.rs` | a bridge that loses, repeats and reorders |
 //! | `dhcp.rs` | an address from a real DHCP server |
+//! | `groups.rs` | multicast both ways |
 //! | `capture.rs` | what a capture holds |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod dhcp;
 mod endings;
 mod faults;
 mod fragments;
+mod groups;
 mod lan;
 mod many;
 mod neighbours;

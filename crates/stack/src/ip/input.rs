@@ -81,7 +81,7 @@ impl<D: Driver> Ip<D> {
             source_possible(link, header.src)?;
             self.not_from_ourselves(header.src)?;
         }
-        self.for_us(link, &header, cast)?;
+        self.for_us((id, link), &header, cast)?;
         if is_fragment(&header) {
             return self.fragment_arrives(now, (id, &header, header_len), frame);
         }
@@ -124,17 +124,23 @@ impl<D: Driver> Ip<D> {
     //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
     //# A host MUST silently discard an incoming datagram that is not destined for the host.
     #[inline]
-    fn for_us(&self, link: &Link<D>, header: &Header, cast: Cast) -> Result<(), DropReason> {
+    fn for_us(
+        &self,
+        (id, link): (LinkId, &Link<D>),
+        header: &Header,
+        cast: Cast,
+    ) -> Result<(), DropReason> {
         let broadcast = is_broadcast_on(link, header.dst.into());
         // A packet for one host in a frame for many is a forged or misled one (RFC 1122 section
         // 3.3.6).
         let martian = header.dst.is_loopback() && !link.config.loopback;
         let local = !martian && self.is_local(header.dst.into());
-        let ours = broadcast || (cast != Cast::Many && local);
+        let group = header.dst.is_multicast() && self.groups.is_member(id, header.dst);
+        let ours = broadcast || group || (cast != Cast::Many && local);
         if !ours {
             return Err(DropReason::IpNotForUs);
         }
-        if broadcast && header.protocol == IpProtocol::TCP {
+        if (broadcast || group) && header.protocol == IpProtocol::TCP {
             return Err(DropReason::TcpBroadcast);
         }
         Ok(())

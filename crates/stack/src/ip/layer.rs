@@ -7,6 +7,7 @@ use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint};
 
 use super::ident::Idents;
+use super::igmp::Groups;
 use super::mtu::PathMtus;
 use super::path::Path;
 use super::probe::Probes;
@@ -36,6 +37,7 @@ pub struct Ip<D> {
     pub(super) idents: Idents,
     pub(super) probes: Probes,
     pub(super) six: Six,
+    pub(super) groups: Groups,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
@@ -60,6 +62,7 @@ impl<D: Driver> Ip<D> {
             idents: Idents::new(HashKey::new(config.secret)),
             probes: Probes::new(),
             six: Six::new(config),
+            groups: Groups::new(config.seed),
             epoch: 0,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),
@@ -185,6 +188,7 @@ impl<D: Driver> Ip<D> {
         self.forget_six(link);
         self.reassembly.forget(link, &mut self.links);
         self.forget_probes(link);
+        self.groups.forget(link);
         while let Some(frame) = self.held.pop(link, None) {
             self.throw_away(&frame, DropReason::NeighbourFailed);
         }
@@ -226,6 +230,7 @@ impl<D: Driver> Ip<D> {
             self.epoch = self.epoch.wrapping_add(1);
         }
         self.poll_six(now);
+        self.poll_groups(now);
         let mut asks = core::mem::take(&mut self.asks);
         let mut failed = core::mem::take(&mut self.failed);
         self.neighbours.poll(now, &mut asks, &mut failed);
@@ -264,6 +269,7 @@ impl<D: Driver> Ip<D> {
             self.mtus.next_timeout(),
             self.reassembly.next_timeout(),
             self.six.next_timeout(),
+            self.groups.next_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }

@@ -15,12 +15,14 @@
 //! | `fragments.rs`, `reassembly.rs` | fragments that arrive, and what they are put together to |
 //! | `fragmentation.rs`, `ident.rs` | datagrams sent in fragments, and their identifications |
 //! | `arp.rs` | questions about neighbours sent and answered |
+//! | `igmp.rs` | multicast groups of the links |
 //! | `probe.rs` | whether an address is free; addresses taken away |
 
 mod arp;
 mod fragmentation;
 mod fragments;
 mod ident;
+mod igmp;
 mod input;
 mod layer;
 mod mtu;

@@ -1,12 +1,12 @@
 //! The calls on UDP sockets: see [`crate::udp::Udp`], which does the work.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::Driver;
 
 use super::Stack;
-use crate::udp::{BindError, Datagram, UdpError, UdpId, UdpOption, UdpStatus};
+use crate::udp::{BindError, Datagram, GroupError, UdpError, UdpId, UdpOption, UdpStatus};
 
 impl<D: Driver> Stack<D> {
     /// A socket on `local` (address 0.0.0.0: every address of ours; port 0: any free one).
@@ -125,6 +125,33 @@ impl<D: Driver> Stack<D> {
         out: &mut [u8],
     ) -> Result<(usize, usize, SocketAddr), UdpError> {
         self.udp.recv_segments(&mut self.ip, id, out)
+    }
+
+    /// From now on the socket gets what is sent to its port at `group` by the link that has the
+    /// address `interface` (unspecified: the one that a default route or the first address is on).
+    ///
+    /// # Errors
+    /// See [`GroupError`].
+    pub fn udp_join_group(
+        &mut self,
+        id: UdpId,
+        group: IpAddr,
+        interface: IpAddr,
+    ) -> Result<(), GroupError> {
+        self.udp.join_group(&mut self.ip, id, group, interface)
+    }
+
+    /// Takes back what [`Stack::udp_join_group`] did.
+    ///
+    /// # Errors
+    /// See [`GroupError`].
+    pub fn udp_leave_group(
+        &mut self,
+        id: UdpId,
+        group: IpAddr,
+        interface: IpAddr,
+    ) -> Result<(), GroupError> {
+        self.udp.leave_group(&mut self.ip, id, group, interface)
     }
 
     /// What can be done with a socket right now; `None` when the id names none.

@@ -63,7 +63,8 @@ impl Udp {
     /// See [`BindError`].
     pub fn bind<D: Driver>(&mut self, ip: &Ip<D>, local: SocketAddr) -> Result<UdpId, BindError> {
         let address = local.ip();
-        if !address.is_unspecified() && !ip.is_local(address) && !ip.is_broadcast(address) {
+        let several = address.is_unspecified() || address.is_multicast();
+        if !several && !ip.is_local(address) && !ip.is_broadcast(address) {
             return Err(BindError::AddressNotAvailable);
         }
         let local = match local.port() {
@@ -148,6 +149,7 @@ impl Udp {
         if self.socket(id).is_none() {
             return;
         }
+        self.leave_all(ip, id);
         for index in 0..ip.links.len() {
             let Some((link, entry)) = ip.links.at_mut(index) else {
                 break;
@@ -217,6 +219,8 @@ impl Udp {
             UdpOption::Broadcast(allowed) => socket.broadcast = allowed,
             UdpOption::PathMtu(choice) => socket.path_mtu = choice,
             UdpOption::TimeToLive(hops) => socket.ttl = hops.max(1),
+            UdpOption::GroupTimeToLive(hops) => socket.group_ttl = hops,
+            UdpOption::GroupLink(link) => socket.group_link = link,
             UdpOption::TypeOfService(tos) => socket.tos = tos,
         }
         // The next datagram looks its path up anew, with the new setting.

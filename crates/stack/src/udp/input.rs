@@ -66,6 +66,8 @@ impl Udp {
         let remote = SocketAddr::new(packet.source, header.src_port);
         let found = if ip.is_local(packet.destination) {
             self.ports.receiver(&self.sockets, local, remote)
+        } else if packet.destination.is_multicast() {
+            self.group_receiver(packet.link, local, remote)
         } else {
             self.broadcast_receiver(local, remote)
         };

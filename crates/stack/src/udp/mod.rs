@@ -6,13 +6,13 @@
 //! losing datagrams: what a socket has sent counts against its send buffer until the link (on a
 //! channel: the peer's application, by reading) gives the bytes back.
 //!
-//! Not here: fragmentation (a datagram must fit the path's MTU), multicast, several sockets on one
-//! address, datagrams between two sockets of one host.
+//! Not here: multicast of IPv6, to ourselves, or by source; several sockets on one address.
 //!
 //! | file | job |
 //! |---|---|
 //! | `api.rs` | [`Udp`]: sockets made, connected, asked, closed |
 //! | `socket.rs` | ids, status, options, errors; the socket itself |
+//! | `groups.rs` | multicast groups of sockets |
 //! | `ports.rs` | which socket a datagram is for |
 //! | `blocks.rs` | a socket's blocks under way: copy in, count, take back |
 //! | `send.rs` | datagrams leave |
@@ -22,6 +22,7 @@
 
 mod api;
 mod blocks;
+mod groups;
 mod input;
 mod ports;
 mod queue;
@@ -30,6 +31,7 @@ mod send;
 mod socket;
 
 pub use api::Udp;
+pub use groups::GroupError;
 pub use queue::Datagram;
 pub use socket::{BindError, PathMtuDiscovery, UdpError, UdpId, UdpOption, UdpStatus, WhenFull};
 

@@ -2,7 +2,7 @@
 
 mod fragmented;
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::slot::flags;
@@ -157,7 +157,7 @@ fn target<D: Driver>(
     }
     let to = to.map_or(socket.remote, |to| Some(address::unmapped(to)));
     let to = to.ok_or(UdpError::NotConnected)?;
-    if to.port() == 0 || to.ip().is_unspecified() || to.ip().is_multicast() {
+    if to.port() == 0 || to.ip().is_unspecified() || is_group_v6(to.ip()) {
         return Err(UdpError::InvalidDestination);
     }
     let mut path = cached_path(socket, ip, to.ip())?;
@@ -209,6 +209,11 @@ fn target<D: Driver>(
     })
 }
 
+/// Groups of IPv6 are not there yet.
+fn is_group_v6(address: IpAddr) -> bool {
+    address.is_ipv6() && address.is_multicast()
+}
+
 /// The path used last, unless the destination or the world has changed.
 #[inline]
 fn cached_path<D: Driver>(
@@ -228,14 +233,28 @@ fn cached_path<D: Driver>(
     }
     let bound = Some(socket.local.ip()).filter(|a| ip.is_local(*a));
     let source = socket.source.or(bound);
-    let mut path = ip
-        .path(source, destination)
-        .map_err(|_| UdpError::NoRoute)?;
+    let mut path = match destination {
+        IpAddr::V4(group) if group.is_multicast() => {
+            let own = source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+            let link = socket.group_link.or_else(|| ip.group_link(own));
+            let path = link.and_then(|link| ip.group_path(link, group, socket.group_ttl));
+            let path = path.ok_or(UdpError::NoRoute)?;
+            Path {
+                source: source.unwrap_or(path.source),
+                ..path
+            }
+        }
+        _ => {
+            let path = ip.path(source, destination);
+            let mut path = path.map_err(|_| UdpError::NoRoute)?;
+            if socket.ttl != Path::TTL {
+                // else what routers advise
+                path.ttl = socket.ttl;
+            }
+            path
+        }
+    };
     path.tos = socket.tos;
-    if socket.ttl != Path::TTL {
-        // else what routers advise
-        path.ttl = socket.ttl;
-    }
     path.flow_label = ip.flow_label(&path, socket.local.port());
     path.may_be_cut = socket.path_mtu == PathMtuDiscovery::Dont;
     socket.cached = Some(Cached { path, epoch });

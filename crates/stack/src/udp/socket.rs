@@ -6,6 +6,7 @@ use super::blocks::SendBlocks;
 use super::queue::ReceiveQueue;
 use crate::config::UdpConfig;
 use crate::ip::Path;
+use crate::link::LinkId;
 
 /// A UDP socket. Carries a generation, so that an id outliving its socket names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,6 +110,11 @@ pub enum UdpOption {
     PathMtu(PathMtuDiscovery),
     /// Time to live of every packet; 64 at first, 0 is taken as 1.
     TimeToLive(u8),
+    /// Time to live of packets to groups; 1 at first: they stay on the link.
+    GroupTimeToLive(u8),
+    /// The link by which packets to groups leave; `None`: that of the socket's own address, of a
+    /// default route, or the first.
+    GroupLink(Option<LinkId>),
     /// Type of service of every packet: Differentiated Services and the two ECN bits.
     TypeOfService(u8),
 }
@@ -138,6 +144,11 @@ pub(super) struct Socket {
     /// Datagrams lost because the queue was full.
     pub(super) dropped: u64,
     pub(super) broadcast: bool,
+    /// The groups that it is in, and where.
+    pub(super) groups: alloc::vec::Vec<(LinkId, core::net::IpAddr)>,
+    /// Time to live of what it sends to groups, and the link it leaves by.
+    pub(super) group_ttl: u8,
+    pub(super) group_link: Option<LinkId>,
     pub(super) path_mtu: PathMtuDiscovery,
     /// On `::`: takes nothing of IPv4.
     pub(super) only_six: bool,
@@ -168,6 +179,9 @@ impl Socket {
             when_full: WhenFull::default(),
             dropped: 0,
             broadcast: false,
+            groups: alloc::vec::Vec::new(),
+            group_ttl: 1,
+            group_link: None,
             path_mtu: PathMtuDiscovery::default(),
             only_six: false,
             ttl: Path::TTL,

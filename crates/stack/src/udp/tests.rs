@@ -377,7 +377,8 @@ fn calls_that_cannot_be_right() {
     assert_eq!(send(Some(at(B, 0))), Err(UdpError::InvalidDestination));
     assert_eq!(send(Some(at(ANY, 5))), Err(UdpError::InvalidDestination));
     let group = IpAddr::from([224, 0, 0, 1]);
-    assert_eq!(send(Some(at(group, 5))), Err(UdpError::InvalidDestination));
+    // A channel leads to one host, not to a group.
+    assert_eq!(send(Some(at(group, 5))), Err(UdpError::NoRoute));
     assert_eq!(
         send(Some(at(IpAddr::V4(core::net::Ipv4Addr::BROADCAST), 5))),
         Err(UdpError::NotPermitted)

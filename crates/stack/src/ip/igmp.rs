@@ -1,0 +1,276 @@
+//! Multicast groups of the links, and IGMP for them (RFC 3376, RFC 2236).
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+
+use gannet_base::{Instant, Rng};
+use gannet_link::{Driver, Frame, Medium, Slot};
+use gannet_wire::group_record::{REPORT_HEADER_LEN, RecordKind, ReportWriter};
+use gannet_wire::igmp::{self, Message, Old};
+use gannet_wire::{EtherType, IpProtocol, MacAddr, ethernet, ipv4};
+
+use super::layer::Ip;
+use super::output::Packet;
+use super::path::{LinkHeader, Path};
+use super::select::header;
+use crate::counters::DropReason;
+use crate::link::{Link, LinkId};
+use crate::multicast::{Asked, Full, Membership, Say, Version};
+
+/// Records of one report: as many as a slot holds beside the headers.
+const RECORDS_MAX: usize = 6;
+/// The longest message that is looked at; the rest is not worth reading.
+const MESSAGE_MAX: usize = 1500;
+
+/// The groups of every link that has any.
+#[derive(Debug)]
+pub(super) struct Groups {
+    links: Vec<(LinkId, Membership<Ipv4Addr>)>,
+    rng: Rng,
+}
+
+impl Groups {
+    pub(super) fn new(seed: u64) -> Self {
+        Groups {
+            links: Vec::new(),
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// Whether what is sent to the group by this link is wanted. Everybody is in 224.0.0.1.
+    pub(super) fn is_member(&self, link: LinkId, group: Ipv4Addr) -> bool {
+        let of_link = self.links.iter().find(|(id, _)| *id == link);
+        group == igmp::ALL_SYSTEMS || of_link.is_some_and(|(_, m)| m.is_member(group))
+    }
+
+    pub(super) fn forget(&mut self, link: LinkId) {
+        self.links.retain(|(id, _)| *id != link);
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.links.iter().filter_map(|(_, m)| m.due()).min()
+    }
+}
+
+impl<D: Driver> Ip<D> {
+    /// One socket more wants what is sent to `group` by `link`; told at the next poll.
+    pub(crate) fn join_group(&mut self, link: LinkId, group: Ipv4Addr) -> Result<(), Full> {
+        if group == igmp::ALL_SYSTEMS {
+            return Ok(());
+        }
+        let Groups { links, rng } = &mut self.groups;
+        if let Some((_, membership)) = links.iter_mut().find(|(id, _)| *id == link) {
+            return membership.join(group);
+        }
+        let mut membership = Membership::new(rng.next_u64());
+        let joined = membership.join(group);
+        links.push((link, membership));
+        joined
+    }
+
+    /// One socket less wants it.
+    pub(crate) fn leave_group(&mut self, link: LinkId, group: Ipv4Addr) {
+        let mut links = self.groups.links.iter_mut();
+        if let Some((_, membership)) = links.find(|(id, _)| *id == link) {
+            membership.leave(group);
+        }
+    }
+
+    /// The link that an application means by one of its addresses; by 0.0.0.0 the one that a
+    /// default route or, without one, the first address is on.
+    pub(crate) fn group_link(&self, interface: IpAddr) -> Option<LinkId> {
+        let usable = |l: &Link<D>| {
+            let own = &l.config;
+            !l.gone && !own.loopback && own.peer.is_none() && !own.addresses.is_empty()
+        };
+        let mut links = self.links.iter().filter(|(_, l)| usable(l));
+        if interface.is_unspecified() {
+            let routed = self.routes.to(interface).map(|route| route.link);
+            let mut routed = routed.filter(|id| self.links.get(*id).is_some_and(usable));
+            return routed.next().or_else(|| links.next().map(|(id, _)| id));
+        }
+        let has = |l: &Link<D>| {
+            let mut own = l.config.addresses.iter();
+            own.any(|a| a.address == interface)
+        };
+        links.find(|(_, l)| has(l)).map(|(id, _)| id)
+    }
+
+    /// The way to a group by `link`.
+    pub(crate) fn group_path(&self, link: LinkId, group: Ipv4Addr, ttl: u8) -> Option<Path> {
+        let entry = self.links.get(link).filter(|l| !l.gone)?;
+        let capabilities = entry.endpoint.capabilities();
+        let header = match capabilities.medium {
+            Medium::Ip => LinkHeader::NONE,
+            Medium::Ethernet => header(
+                capabilities.hardware_address,
+                MacAddr::of_group_v4(group),
+                EtherType::IPV4,
+            ),
+        };
+        Some(Path {
+            link,
+            source: self.group_source(link).into(),
+            destination: group.into(),
+            next_hop: group.into(),
+            mtu: capabilities.mtu.min(entry.mtu_limit),
+            header: Some(header),
+            ttl,
+            tos: 0,
+            may_be_cut: true,
+            flow_label: 0,
+        })
+    }
+
+    /// The first IPv4 address of a link.
+    fn group_source(&self, link: LinkId) -> Ipv4Addr {
+        let own = self.links.get(link).map(|l| l.config.addresses.iter());
+        let mut four = own.into_iter().flatten().filter_map(|a| match a.address {
+            IpAddr::V4(four) => Some(four),
+            IpAddr::V6(_) => None,
+        });
+        //= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.13
+        //# An IGMP report is sent with a valid IP source address for the destination subnet.
+        four.next().unwrap_or(Ipv4Addr::UNSPECIFIED)
+    }
+
+    /// An IGMP message arrives; `frame` is the IP payload and is released here.
+    pub(crate) fn igmp_arrives(&mut self, now: Instant, packet: &Packet, frame: &mut Frame) {
+        let mut buffer = [0; MESSAGE_MAX];
+        let Some(endpoint) = self.endpoint(packet.link) else {
+            return;
+        };
+        let len = endpoint.peek(frame, &mut buffer);
+        endpoint.release_frame(frame);
+        let message = Message::parse(buffer.get(..len).unwrap_or(&[]));
+        let Ok(message) = message else {
+            self.count_drop(DropReason::IgmpMalformed);
+            return;
+        };
+        let mut links = self.groups.links.iter_mut();
+        let membership = links.find(|(id, _)| *id == packet.link).map(|(_, m)| m);
+        match (message, membership) {
+            (Message::Query(query), Some(membership)) => {
+                let to = packet.destination;
+                // RFC 3376 section 9.1: a general query that is not sent to all systems is forged.
+                if query.group.is_unspecified() && to != IpAddr::V4(igmp::ALL_SYSTEMS) {
+                    self.count_drop(DropReason::IgmpMalformed);
+                    return;
+                }
+                membership.asked(
+                    now,
+                    &Asked {
+                        version: match query.version {
+                            igmp::Version::V1 => Version::First,
+                            igmp::Version::V2 => Version::Second,
+                            igmp::Version::V3 => Version::Newest,
+                        },
+                        group: (!query.group.is_unspecified()).then_some(query.group),
+                        within: query.max_response(),
+                        robustness: query.robustness,
+                        interval: query.interval(),
+                    },
+                );
+            }
+            (Message::ReportV1 { group } | Message::ReportV2 { group }, Some(membership)) => {
+                membership.heard(group);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells what is to be told by now.
+    pub(super) fn poll_groups(&mut self, now: Instant) {
+        let mut says = Vec::new();
+        for index in 0..self.groups.links.len() {
+            let Some((link, membership)) = self.groups.links.get_mut(index) else {
+                break;
+            };
+            let link = *link;
+            membership.poll(now, &mut says);
+            match membership.version() {
+                Version::Newest => {
+                    for part in says.chunks(RECORDS_MAX) {
+                        self.send_report(link, part);
+                    }
+                }
+                old => {
+                    for say in &says {
+                        self.send_old(link, old, *say);
+                    }
+                }
+            }
+            says.clear();
+        }
+    }
+
+    fn send_report(&mut self, link: LinkId, says: &[Say<Ipv4Addr>]) {
+        let len = REPORT_HEADER_LEN + 8 * says.len();
+        self.send_igmp(link, igmp::ALL_V3_ROUTERS, len, |bytes| {
+            if let Some(mut report) = ReportWriter::new(bytes) {
+                for say in says {
+                    report.push(say.kind, say.group, &[]);
+                }
+                let _ = igmp::finish_report(report);
+            }
+        });
+    }
+
+    fn send_old(&mut self, link: LinkId, version: Version, say: Say<Ipv4Addr>) {
+        let (kind, to) = match (version, say.kind) {
+            (Version::First, RecordKind::CHANGE_TO_INCLUDE) => return,
+            (_, RecordKind::CHANGE_TO_INCLUDE) => (Old::Leave, igmp::ALL_ROUTERS),
+            (Version::First, _) => (Old::ReportV1, say.group),
+            _ => (Old::ReportV2, say.group),
+        };
+        self.send_igmp(link, to, igmp::MESSAGE_LEN, |bytes| {
+            let _ = igmp::emit_old(kind, say.group, bytes);
+        });
+    }
+
+    /// Sends a message of `len` bytes that `write` writes.
+    fn send_igmp(&mut self, link: LinkId, to: Ipv4Addr, len: usize, write: impl FnOnce(&mut [u8])) {
+        //= https://www.rfc-editor.org/rfc/rfc3376#section-4
+        //# Every IGMP message described in this document is sent with an IP Time-to-Live of 1, IP
+        //# Precedence of Internetwork Control (e.g., Type of Service 0xc0), and carries an IP
+        //# Router Alert option [RFC-2113] in its IP header.
+        let Some(path) = self.group_path(link, to, 1) else {
+            return;
+        };
+        let mut slot = Slot::new();
+        let at = path.header.map_or(0, |h| h.as_slice().len());
+        let body = at + ipv4::ROUTER_ALERT_HEADER_LEN;
+        let ip = ipv4::Header {
+            tos: 0xc0,
+            total_len: (ipv4::ROUTER_ALERT_HEADER_LEN + len) as u16,
+            ident: 0,
+            reserved_flag: false,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 1,
+            protocol: IpProtocol::IGMP,
+            src: self.group_source(link),
+            dst: to,
+            options: ipv4::OptionReport::default(),
+        };
+        let Some(bytes) = slot.inline_mut(body + len) else {
+            return;
+        };
+        if let (Some(header), Some(place)) = (path.header, bytes.get_mut(..at)) {
+            place.copy_from_slice(header.as_slice());
+        }
+        let _ = bytes
+            .get_mut(at..)
+            .and_then(|b| ip.emit_with_router_alert(b));
+        write(bytes.get_mut(body..).unwrap_or_default());
+        if self.send(&path, &slot).is_err() {
+            self.count_drop(DropReason::LinkFull);
+        }
+    }
+}
+
+const _: () = assert!(
+    ethernet::HEADER_LEN + ipv4::ROUTER_ALERT_HEADER_LEN + REPORT_HEADER_LEN + 8 * RECORDS_MAX
+        <= gannet_link::slot::INLINE_MAX
+);

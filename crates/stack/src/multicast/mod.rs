@@ -1,0 +1,15 @@
+//! Which multicast groups are wanted on which link, and when that is to be told (RFC 3376, RFC
+//! 2236): state and time only. `ip/igmp.rs` speaks for it.
+//!
+//! | file | job |
+//! |---|---|
+//! | `membership.rs` | the groups of one link: changes reported, queries answered |
+//!
+//! Not here: source filters (every source of a joined group is taken), multicast routing.
+
+mod membership;
+
+pub(crate) use membership::{Asked, Full, Membership, Say, Version};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The groups of a link in virtual time, by section.
+
+use core::net::Ipv4Addr;
+use core::time::Duration;
+use std::vec::Vec;
+
+use gannet_base::Instant;
+use gannet_wire::group_record::RecordKind;
+
+use super::{Asked, Full, Membership, Say, Version};
+
+const G: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
+const H: Ipv4Addr = Ipv4Addr::new(239, 9, 9, 9);
+const TO_EX: RecordKind = RecordKind::CHANGE_TO_EXCLUDE;
+const TO_IN: RecordKind = RecordKind::CHANGE_TO_INCLUDE;
+const IS_EX: RecordKind = RecordKind::MODE_IS_EXCLUDE;
+const START: Instant = Instant::from_millis(1000);
+
+/// Everything told until `end`, with its time in milliseconds after the start.
+fn told(m: &mut Membership<Ipv4Addr>, end: Duration) -> Vec<(u64, RecordKind, Ipv4Addr)> {
+    let mut all = Vec::new();
+    while let Some(due) = m.due().filter(|due| *due <= START + end) {
+        let now = due.max(START);
+        let mut says = Vec::new();
+        m.poll(now, &mut says);
+        let ms = (now - START).as_millis() as u64;
+        all.extend(says.iter().map(|Say { kind, group }| (ms, *kind, *group)));
+    }
+    all
+}
+
+fn asked(version: Version, group: Option<Ipv4Addr>, within: u64) -> Asked<Ipv4Addr> {
+    Asked {
+        version,
+        group,
+        within: Duration::from_millis(within),
+        robustness: 0,
+        interval: None,
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+//= https://www.rfc-editor.org/rfc/rfc3376#section-5.1
+//= type=test
+//# To cover the possibility of the State-Change Report being missed by one or more multicast
+//# routers, it is retransmitted [Robustness Variable] - 1 more times, at intervals chosen at
+//# random from the range (0, [Unsolicited Report Interval]).
+#[test]
+fn rfc3376_section_5_1_changes_are_told_twice() {
+    for seed in 0..50 {
+        let mut m = Membership::new(seed);
+        m.join(G).unwrap();
+        m.join(G).unwrap();
+        let all = told(&mut m, MINUTE);
+        let [(0, TO_EX, G), (again, TO_EX, G)] = all[..] else {
+            panic!("{all:?}");
+        };
+        assert!(again < 1000);
+        m.leave(G);
+        assert!(m.is_member(G) && told(&mut m, MINUTE).is_empty());
+        m.leave(G);
+        assert!(!m.is_member(G));
+        let all = told(&mut m, MINUTE);
+        assert!(
+            matches!(all[..], [(0, TO_IN, G), (1..1000, TO_IN, G)]),
+            "{all:?}"
+        );
+        m.leave(G);
+        assert_eq!((m.due(), m.groups_len()), (None, 0));
+    }
+}
+
+#[test]
+fn rfc3376_section_5_2_queries() {
+    for seed in 0..50 {
+        let mut m = Membership::new(seed);
+        m.join(G).unwrap();
+        m.join(H).unwrap();
+        told(&mut m, MINUTE);
+        m.asked(START, &asked(Version::Newest, None, 500));
+        let all = told(&mut m, MINUTE);
+        assert!(matches!(all[..], [(a, IS_EX, G), (b, IS_EX, H)] if a == b && a < 500));
+        // One group; one that is not ours; and a flood is one answer.
+        m.asked(
+            START,
+            &asked(Version::Newest, Some(Ipv4Addr::new(239, 7, 7, 7)), 500),
+        );
+        assert_eq!(m.due(), None);
+        for _ in 0..1000 {
+            m.asked(START, &asked(Version::Newest, Some(H), 500));
+        }
+        let all = told(&mut m, MINUTE);
+        assert!(matches!(all[..], [(0..500, IS_EX, H)]), "{all:?}");
+    }
+}
+
+#[test]
+fn rfc3376_section_7_2_1_older_queriers() {
+    let mut m = Membership::new(1);
+    m.join(G).unwrap();
+    told(&mut m, MINUTE);
+    m.asked(START, &asked(Version::Second, None, 1000));
+    assert_eq!(m.version(), Version::Second);
+    // Another host's report is enough (RFC 2236 section 3).
+    m.heard(G);
+    assert!(told(&mut m, MINUTE).is_empty());
+    m.asked(START, &asked(Version::Second, Some(G), 1000));
+    assert!(matches!(told(&mut m, MINUTE)[..], [(0..1000, IS_EX, G)]));
+    m.join(H).unwrap();
+    assert!(matches!(
+        told(&mut m, MINUTE)[..],
+        [(0, TO_EX, H), (0..10_000, TO_EX, H)]
+    ));
+    m.leave(H);
+    assert_eq!(told(&mut m, MINUTE), [(0, TO_IN, H)]);
+    // 2 * 125 s + 10 s after the last query of the old version the newest is spoken again.
+    m.asked(
+        START + Duration::from_secs(259),
+        &asked(Version::Newest, None, 1),
+    );
+    assert_eq!(m.version(), Version::Second);
+    m.asked(
+        START + Duration::from_secs(260),
+        &asked(Version::Newest, None, 1),
+    );
+    assert_eq!(m.version(), Version::Newest);
+    m.asked(START, &asked(Version::First, None, 1));
+    assert_eq!(m.version(), Version::First);
+}
+
+#[test]
+fn groups_are_bounded() {
+    let mut m = Membership::new(1);
+    for number in 0..256_u32 {
+        assert_eq!(m.join(Ipv4Addr::from_bits(0xef00_0000 + number)), Ok(()));
+    }
+    assert_eq!(m.join(G), Err(Full));
+    assert_eq!(m.join(Ipv4Addr::from_bits(0xef00_0000)), Ok(()));
+}
