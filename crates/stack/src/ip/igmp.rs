@@ -37,10 +37,10 @@ impl Groups {
         }
     }
 
-    /// Whether what is sent to the group by this link is wanted. Everybody is in 224.0.0.1.
+    /// Whether what is sent to the group by this link is wanted.
     pub(super) fn is_member(&self, link: LinkId, group: Ipv4Addr) -> bool {
         let of_link = self.links.iter().find(|(id, _)| *id == link);
-        group == igmp::ALL_SYSTEMS || of_link.is_some_and(|(_, m)| m.is_member(group))
+        of_link.is_some_and(|(_, m)| m.is_member(group))
     }
 
     pub(super) fn forget(&mut self, link: LinkId) {
@@ -53,11 +53,14 @@ impl Groups {
 }
 
 impl<D: Driver> Ip<D> {
+    /// Whether a packet to a group is for us: somebody wants it, or it is a query to everybody.
+    pub(super) fn takes_group(&self, link: LinkId, header: &ipv4::Header) -> bool {
+        let query = header.dst == igmp::ALL_SYSTEMS && header.protocol == IpProtocol::IGMP;
+        query || self.groups.is_member(link, header.dst)
+    }
+
     /// One socket more wants what is sent to `group` by `link`; told at the next poll.
     pub(crate) fn join_group(&mut self, link: LinkId, group: Ipv4Addr) -> Result<(), Full> {
-        if group == igmp::ALL_SYSTEMS {
-            return Ok(());
-        }
         let Groups { links, rng } = &mut self.groups;
         if let Some((_, membership)) = links.iter_mut().find(|(id, _)| *id == link) {
             return membership.join(group);
@@ -188,6 +191,8 @@ impl<D: Driver> Ip<D> {
             };
             let link = *link;
             membership.poll(now, &mut says);
+            // Everybody is in it, and nobody says so.
+            says.retain(|say| say.group != igmp::ALL_SYSTEMS);
             match membership.version() {
                 Version::Newest => {
                     for part in says.chunks(RECORDS_MAX) {

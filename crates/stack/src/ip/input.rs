@@ -135,7 +135,7 @@ impl<D: Driver> Ip<D> {
         // 3.3.6).
         let martian = header.dst.is_loopback() && !link.config.loopback;
         let local = !martian && self.is_local(header.dst.into());
-        let group = header.dst.is_multicast() && self.groups.is_member(id, header.dst);
+        let group = header.dst.is_multicast() && self.takes_group(id, header);
         let ours = broadcast || group || (cast != Cast::Many && local);
         if !ours {
             return Err(DropReason::IpNotForUs);
