@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     transfer: bool,
     /// Congestion control of both, by the kernel's name
-    #[arg(long, default_value = "cubic")]
+    #[arg(long, default_value = "reno")]
     congestion: String,
     /// Most bytes of a send or receive buffer
     #[arg(long, default_value = "8M", value_parser = choices::size)]
