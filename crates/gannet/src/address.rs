@@ -40,24 +40,12 @@ impl Prefix {
     }
 }
 
-/// The address a name stands for, or a list of them: every IPv4 one.
+/// The addresses a name stands for, or a list of them.
 pub(crate) fn resolve(to: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
-    let mut found = Vec::new();
-    let mut other = None;
-    for address in to.to_socket_addrs()? {
-        match address {
-            SocketAddr::V4(_) => found.push(address),
-            SocketAddr::V6(_) => other = Some(address),
-        }
-    }
-    match (found.is_empty(), other) {
-        (false, _) => Ok(found),
-        (true, Some(six)) => Err(fail(
-            libc::EOPNOTSUPP,
-            format!("use {six}"),
-            "IPv6 is not supported yet",
-        )),
-        (true, None) => Err(fail(
+    let found: Vec<SocketAddr> = to.to_socket_addrs()?.collect();
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(fail(
             libc::EINVAL,
             "use an empty list of addresses",
             "no address to connect or bind to",
@@ -65,7 +53,7 @@ pub(crate) fn resolve(to: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The first IPv4 address among those `to` stands for.
+/// The first address among those `to` stands for.
 pub(crate) fn resolve_one(to: impl ToSocketAddrs) -> io::Result<SocketAddr> {
     let all = resolve(to)?;
     all.first()
@@ -112,13 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn six_is_refused_with_a_reason() {
-        let error = resolve("[::1]:80").unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        assert!(error.to_string().contains("[::1]:80"));
-        assert_eq!(
-            resolve_one("127.0.0.1:80").unwrap(),
-            "127.0.0.1:80".parse().unwrap()
-        );
+    fn both_families() {
+        for text in ["127.0.0.1:80", "[::1]:80"] {
+            assert_eq!(resolve_one(text).unwrap(), text.parse().unwrap());
+        }
+        let prefix = Prefix::parse("fd00::1/64").unwrap();
+        assert!(prefix.contains("fd00::2".parse().unwrap()));
+        assert!(!prefix.contains("fd00:0:0:1::2".parse().unwrap()));
+        assert_eq!(Prefix::parse("fd00::1").unwrap().len, 128);
+        assert!(Prefix::parse("fd00::1/129").is_err());
     }
 }

@@ -29,6 +29,10 @@ use std::time::Duration;
 pub struct HostBuilder {
     links: Vec<(Plan, String)>,
     routes: Vec<(String, String)>,
+    /// Further addresses, by number of the link, counted from 1.
+    more: Vec<(usize, String)>,
+    /// Links whose routers may configure them, counted alike.
+    autoconf: Vec<usize>,
     captures: Option<PathBuf>,
     policy: WaitPolicy,
     linger: Duration,
@@ -53,6 +57,8 @@ impl HostBuilder {
         HostBuilder {
             links: Vec::new(),
             routes: Vec::new(),
+            more: Vec::new(),
+            autoconf: Vec::new(),
             captures: None,
             // The loop itself looks several times between two readings.
             policy: WaitPolicy {
@@ -135,7 +141,27 @@ impl HostBuilder {
     /// Leads everything that no other route or link leads anywhere through `gateway`.
     #[must_use]
     pub fn gateway(self, gateway: &str) -> Self {
-        self.route("0.0.0.0/0", gateway)
+        match gateway.contains(':') {
+            true => self.route("::/0", gateway),
+            false => self.route("0.0.0.0/0", gateway),
+        }
+    }
+
+    /// One more address for the link named last, of either family (`fd00::2/64`). On an Ethernet
+    /// [`HostBuilder::build`] waits a second for others to say that they have an IPv6 address.
+    #[must_use]
+    pub fn address(mut self, address: &str) -> Self {
+        let link = self.links.len();
+        self.more.push((link, address.to_owned()));
+        self
+    }
+
+    /// Lets the routers of the Ethernet named last give addresses of IPv6 and lead to other
+    /// networks (RFC 4861, RFC 4862). They need a moment: see [`Host::addresses`].
+    #[must_use]
+    pub fn autoconf(mut self) -> Self {
+        self.autoconf.push(self.links.len());
+        self
     }
 
     /// Writes down what passes every link: a pcapng file for each, in `directory`, which must
@@ -219,7 +245,7 @@ impl HostBuilder {
         let mut shard = Shard::new(Stack::new(config), watch.clone());
         shard.captures = self.captures;
         let mut attached = Vec::new();
-        for (plan, address) in self.links {
+        for (number, (plan, address)) in self.links.into_iter().enumerate() {
             if address == DHCP {
                 add_dhcp_link(&mut shard, plan, self.mtu)?;
                 continue;
@@ -242,6 +268,18 @@ impl HostBuilder {
                 }
             };
             attached.push((own, id));
+            for (_, more) in self.more.iter().filter(|(at, _)| *at == number + 1) {
+                let own = Prefix::parse(more)?;
+                let address = LinkAddress {
+                    address: own.address,
+                    prefix_len: own.len,
+                };
+                shard.stack.add_address(id, address);
+                attached.push((own, id));
+            }
+            if self.autoconf.contains(&(number + 1)) {
+                shard.stack.autoconfigure(id);
+            }
         }
         shard.add_loopback()?;
         for (network, gateway) in self.routes {
@@ -251,10 +289,10 @@ impl HostBuilder {
             let stack = &mut shard.stack;
             stack.add_route(network.address, network.len, Some(gateway), id);
         }
-        Host::start(
-            Arc::new(Shared::new(shard, watch, self.policy)),
-            self.linger,
-        )
+        let shared = Arc::new(Shared::new(shard, watch, self.policy));
+        let host = Host::start(shared, self.linger)?;
+        host.wait_for_addresses();
+        Ok(host)
     }
 }
 

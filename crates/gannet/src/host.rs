@@ -76,6 +76,19 @@ impl Host {
         })
     }
 
+    /// Waits while addresses of IPv6 are being tried out: until then nothing can be bound to them.
+    pub(crate) fn wait_for_addresses(&self) {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let deadline = clock::now() + PATIENCE;
+        let busy = || {
+            let shard = self.inner.shared.lock();
+            shard.stack.has_tentative_addresses()
+        };
+        while busy() && clock::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

@@ -31,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! Not here: IPv6, name service of its own, `fork` (a child process must make a host of its own),
+//! Not here: name service of its own, `fork` (a child process must make a host of its own),
 //! packets from a host to itself.
 //!
 //! | file | job |

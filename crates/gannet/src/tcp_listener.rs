@@ -9,6 +9,7 @@ use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::Socket;
 use crate::tcp_stream::TcpStream;
 use gannet_stack::CongestionControl;
+use gannet_stack::address::as_seen_from;
 use gannet_stack::tcp::{ListenerId, TcpOption};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -49,10 +50,10 @@ struct Listening {
 }
 
 impl TcpListener {
-    /// Listens at the first address that works (0.0.0.0: all of the host's; port 0: a free one).
+    /// Listens at the first address that works (0.0.0.0: all of the host's, `::`: those of both families; port 0: a free one).
     ///
     /// # Errors
-    /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's; `Unsupported` for IPv6.
+    /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's.
     pub fn bind(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpListener> {
         first_that_works(address, |at| {
             let inner = host.inner();
@@ -90,11 +91,12 @@ impl TcpListener {
                 };
                 let addresses = shard.stack.tcp_addresses(connection);
                 let gone = || fail(libc::ECONNABORTED, "accept a connection", "it ended");
-                Poll::Ready(
-                    addresses
-                        .ok_or_else(gone)
-                        .map(|(local, peer)| TcpStream::new(host.clone(), connection, local, peer)),
-                )
+                Poll::Ready(addresses.ok_or_else(gone).map(|(local, peer)| {
+                    // a listener on `::` sees hosts of IPv4 mapped, as std's does
+                    let own = self.socket.local.ip();
+                    let (local, peer) = (as_seen_from(own, local), as_seen_from(own, peer));
+                    TcpStream::new(host.clone(), connection, local, peer)
+                }))
             })?;
         let peer = stream.peer_addr()?;
         Ok((stream, peer))

@@ -98,8 +98,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// `ConnectionRefused` when nobody listens there; `HostUnreachable` when no process of the
-    /// network has the address; `NetworkUnreachable` without a route; `TimedOut`; `Unsupported` for
-    /// IPv6.
+    /// network has the address; `NetworkUnreachable` without a route; `TimedOut`.
     pub fn connect(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpStream> {
         first_that_works(address, |to| open(host, to, Instant::FAR_FUTURE))
     }

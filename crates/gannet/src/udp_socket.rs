@@ -62,7 +62,7 @@ impl UdpSocket {
     /// A socket at the first address that works (0.0.0.0: all of the host's; port 0: a free one).
     ///
     /// # Errors
-    /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's; `Unsupported` for IPv6.
+    /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's.
     pub fn bind(host: &Host, address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
         first_that_works(address, |at| {
             let inner = host.inner();

@@ -13,6 +13,7 @@
 //! | `settings.rs` | a kernel without offloads, without options, with tiny buffers |
 //! | `path.rs` | a router with a smaller MTU |
 //! | `faults.rs` | a bridge that loses, repeats and reorders |
+//! | `six.rs` | IPv6: streams, datagrams, echoes, neighbours |
 //! | `dhcp.rs` | an address from a real DHCP server |
 //! | `groups.rs` | multicast both ways |
 //! | `capture.rs` | what a capture holds |
@@ -30,5 +31,6 @@ mod many;
 mod neighbours;
 mod path;
 mod settings;
+mod six;
 mod stream;
 mod transfer;

@@ -63,8 +63,8 @@ impl PathMtus {
             told => told,
         };
         //= https://www.rfc-editor.org/rfc/rfc8201#section-4
-        //# A node MUST NOT reduce its estimate of the Path MTU below the IPv6
-        //# minimum link MTU in response to a Packet Too Big message.
+        //# A node must not reduce its estimate of the Path MTU below the IPv6 minimum link MTU on
+        //# receipt of a Packet Too Big message.
         if destination.is_ipv6() && mtu < least {
             return current;
         }

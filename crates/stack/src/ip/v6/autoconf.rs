@@ -118,7 +118,7 @@ impl<D: Driver> Ip<D> {
             known = true;
             own.preferred_until = preferred;
             //= https://www.rfc-editor.org/rfc/rfc4862#section-5.5.3
-            //# 1. If the received Valid Lifetime is greater than 2 hours or
+            //# If the received Valid Lifetime is greater than 2 hours or
             //# greater than RemainingLifetime, set the valid lifetime of the
             //# corresponding address to the advertised Valid Lifetime.
             let two_hours = now + TWO_HOURS;

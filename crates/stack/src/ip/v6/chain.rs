@@ -106,7 +106,7 @@ impl<D: Driver> Ip<D> {
     /// Notes what the sender is to be told, if anything.
     fn complain_about(&mut self, packet: &Packet, error: ChainError, bytes: &[u8]) {
         let (code, pointer, to_group_too) = match error {
-            //= https://www.rfc-editor.org/rfc/rfc8200#section-4.1
+            //= https://www.rfc-editor.org/rfc/rfc8200#section-4
             //# If, as a result of processing a header, the destination node is
             //# required to proceed to the next header but the Next Header value in
             //# the current header is unrecognized by the node, it should discard the

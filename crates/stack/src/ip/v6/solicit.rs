@@ -103,7 +103,7 @@ impl<D: Driver> Ip<D> {
     fn ask_for_routers(&mut self, link: LinkId) {
         let source = self.six_source(link, nd::ALL_ROUTERS);
         //= https://www.rfc-editor.org/rfc/rfc4861#section-4.1
-        //# It MUST NOT be included if the Source Address is the unspecified address.
+        //# MUST NOT be included if the Source Address is the unspecified address.
         let tell = NdOption::SourceLinkAddress as fn(MacAddr) -> NdOption<'static>;
         let tell = source.map(|_| tell);
         let source = source.unwrap_or(Ipv6Addr::UNSPECIFIED);
