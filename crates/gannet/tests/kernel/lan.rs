@@ -171,13 +171,13 @@ impl Lan {
     ) -> Lan {
         let kernel = Namespace::new();
         let own = format!("{GANNET}/24");
-        let builder = settings(Host::builder());
         match join {
             Join::Veth => {
                 let near = Namespace::new();
                 veth((&near, "near"), (&kernel, "far"), mtu);
                 kernel.ip(&format!("addr add {KERNEL}/24 dev far"));
-                let host = near.run(|| builder.packet("near", &own).build().unwrap());
+                let builder = settings(Host::builder().packet("near", &own));
+                let host = near.run(|| builder.build().unwrap());
                 Lan {
                     host,
                     kernel,
@@ -185,7 +185,8 @@ impl Lan {
                 }
             }
             Join::Tap => {
-                let host = kernel.run(|| builder.mtu(mtu).tap("far", &own).build().unwrap());
+                let builder = settings(Host::builder().mtu(mtu).tap("far", &own));
+                let host = kernel.run(|| builder.build().unwrap());
                 kernel.ip(&format!("addr add {KERNEL}/24 dev far"));
                 kernel.ip("link set far up");
                 kernel.wait_for_carrier("far");
