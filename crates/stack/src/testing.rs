@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::link::{LinkAddress, LinkConfig, LinkId};
 use crate::stack::Stack;
 
-pub use wire::{Faults, Wire, WireConfig, WireDriver};
+pub use wire::{Bottleneck, Faults, Wire, WireConfig, WireDriver};
 
 /// Address of the first host of a pair.
 pub const A: IpAddr = IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1));

@@ -13,11 +13,18 @@ pub enum CongestionControl {
     Cubic,
     /// RFC 5681 and 6582: a segment more per round trip, half of it on loss.
     NewReno,
+    /// RFC 8257, for data centres whose switches mark early: shrinks by as much as was marked. Asks
+    /// for ECN by itself, unless that is off.
+    Dctcp,
 }
 
 impl CongestionControl {
     /// Every control.
-    pub const ALL: [CongestionControl; 2] = [CongestionControl::Cubic, CongestionControl::NewReno];
+    pub const ALL: [CongestionControl; 3] = [
+        CongestionControl::Cubic,
+        CongestionControl::NewReno,
+        CongestionControl::Dctcp,
+    ];
 
     /// Its name, as the kernel calls it.
     #[must_use]
@@ -25,13 +32,14 @@ impl CongestionControl {
         match self {
             CongestionControl::Cubic => "cubic",
             CongestionControl::NewReno => "reno",
+            CongestionControl::Dctcp => "dctcp",
         }
     }
 
     /// Whether it works with marks (RFC 8257) and therefore asks for ECN by itself.
     #[must_use]
     pub const fn needs_ecn(self) -> bool {
-        false
+        matches!(self, CongestionControl::Dctcp)
     }
 }
 
@@ -100,6 +108,6 @@ mod tests {
             Err(UnknownCongestionControl)
         );
         let all = UnknownCongestionControl.to_string();
-        assert!(all.ends_with("there are cubic, reno") || all.contains("cubic, reno, "));
+        assert!(all.ends_with("there are cubic, reno, dctcp"), "{all}");
     }
 }

@@ -19,6 +19,7 @@
 //! | `newreno.rs` | RFC 5681: a segment per round trip, half on loss |
 //! | `cubic.rs` | RFC 9438: by the time since the last loss |
 //! | `hystart.rs` | RFC 9406: leaving slow start before a queue overflows |
+//! | `dctcp.rs` | RFC 8257: shrinks by as much as was marked |
 //! | `prr.rs` | RFC 6937: how the window shrinks while a recovery runs |
 //! | `sample.rs` | what one acknowledgement showed |
 //!
@@ -30,6 +31,7 @@
 use core::time::Duration;
 
 mod cubic;
+mod dctcp;
 mod hystart;
 mod newreno;
 mod prr;
@@ -37,6 +39,7 @@ mod sample;
 
 use crate::config::CongestionControl;
 use cubic::Cubic;
+use dctcp::Dctcp;
 use newreno::NewReno;
 use prr::Prr;
 pub use sample::{AckSample, RateSample};
@@ -46,6 +49,7 @@ pub use sample::{AckSample, RateSample};
 enum Control {
     NewReno(NewReno),
     Cubic(Cubic),
+    Dctcp(Dctcp),
 }
 
 impl Control {
@@ -53,6 +57,7 @@ impl Control {
         match control {
             CongestionControl::Cubic => Control::Cubic(Cubic::default()),
             CongestionControl::NewReno => Control::NewReno(NewReno::default()),
+            CongestionControl::Dctcp => Control::Dctcp(Dctcp::default()),
         }
     }
 
@@ -60,6 +65,7 @@ impl Control {
         match self {
             Control::Cubic(_) => CongestionControl::Cubic,
             Control::NewReno(_) => CongestionControl::NewReno,
+            Control::Dctcp(_) => CongestionControl::Dctcp,
         }
     }
 }
@@ -215,6 +221,9 @@ impl Congestion {
             self.smooth(rtt);
         }
         self.watch_slow_start(sample);
+        if let Control::Dctcp(dctcp) = &mut self.control {
+            dctcp.on_ack(sample);
+        }
         match self.phase {
             //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
             //# The sending TCP SHOULD NOT increase the congestion window in response to the
@@ -236,7 +245,10 @@ impl Congestion {
         //# The indication of congestion should be treated just as a congestion loss in non-ECN-
         //# Capable TCP.
         self.prior = None;
-        self.ssthresh = self.after_loss(flight);
+        self.ssthresh = match &self.control {
+            Control::Dctcp(dctcp) => dctcp.after_mark(self.cwnd, self.smss),
+            _ => self.after_loss(flight),
+        };
         self.cwnd = self.ssthresh.min(self.cwnd).max(self.smss);
     }
 
@@ -288,7 +300,9 @@ impl Congestion {
             self.slow_start_after_rto = false;
             let (cwnd, smss) = (self.cwnd, self.smss);
             self.cwnd = match &mut self.control {
-                Control::NewReno(reno) => reno.avoid(cwnd, smss, left),
+                Control::NewReno(reno) | Control::Dctcp(Dctcp { reno, .. }) => {
+                    reno.avoid(cwnd, smss, left)
+                }
                 Control::Cubic(cubic) => cubic.avoid(cwnd, smss, left, sample.now, self.srtt),
             };
         }
@@ -340,7 +354,9 @@ impl Congestion {
 
     fn after_loss(&mut self, flight: u32) -> u32 {
         match &mut self.control {
-            Control::NewReno(reno) => reno.after_loss(flight, self.smss),
+            Control::NewReno(reno) | Control::Dctcp(Dctcp { reno, .. }) => {
+                reno.after_loss(flight, self.smss)
+            }
             Control::Cubic(cubic) => cubic.after_loss(flight, self.cwnd, self.smss),
         }
     }

@@ -193,3 +193,18 @@ pub fn fragments(packet: &[u8], ident: u16, size: usize) -> Vec<Vec<u8>> {
         })
         .collect()
 }
+
+/// Marks the IPv4 packet at `at` with CE, if its sender may be told so (RFC 3168 section 5).
+pub(super) fn mark(bytes: &mut [u8], at: usize) -> bool {
+    let Some(header) = bytes.get_mut(at..at + 20) else {
+        return false;
+    };
+    if header[0] != 0x45 || header[1] & 3 == 0 {
+        return false;
+    }
+    header[1] |= 3;
+    header[10..12].fill(0);
+    let sum = gannet_wire::checksum::sum(header).finish();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    true
+}

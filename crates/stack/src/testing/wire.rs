@@ -19,7 +19,7 @@ use gannet_link::{
 };
 
 use super::Simulated;
-use super::segment;
+use super::{packet, segment};
 
 /// Bytes that travel inline when the rest lies in blocks.
 const INLINE: usize = 64;
@@ -43,6 +43,17 @@ pub struct Faults {
     pub longest: usize,
 }
 
+/// A slow place on the wire, with a queue before it; the same both ways.
+#[derive(Clone, Copy, Debug)]
+pub struct Bottleneck {
+    /// Bytes per second.
+    pub rate: u64,
+    /// Bytes that wait at most; what comes then is lost.
+    pub queue: u64,
+    /// With more than this waiting, packets that may be marked are (RFC 3168).
+    pub mark_above: u64,
+}
+
 /// A wire: what it carries and what goes wrong. The same both ways.
 #[derive(Clone, Debug)]
 pub struct WireConfig {
@@ -57,6 +68,8 @@ pub struct WireConfig {
     pub whole: bool,
     /// Time from one end to the other.
     pub delay: Duration,
+    /// A slow place; none: as fast as it comes.
+    pub bottleneck: Option<Bottleneck>,
     /// What goes wrong.
     pub faults: Faults,
     /// Bytes per block and blocks of each end.
@@ -71,6 +84,7 @@ impl Default for WireConfig {
             checksum: Checksum::Partial,
             whole: false,
             delay: Duration::from_micros(50),
+            bottleneck: None,
             faults: Faults::default(),
             blocks: (16 * 1024, 1024),
         }
@@ -93,6 +107,33 @@ struct Direction {
     /// Frames as they were put on the wire, when recording.
     record: Option<Vec<Vec<u8>>>,
     closed: bool,
+    /// When the slow place is free again.
+    free_at: Instant,
+    /// Packets that it marked.
+    marked: u64,
+}
+
+impl Direction {
+    /// When a frame whose packet is `bytes` from `at` on is through the slow place; `None`: its
+    /// queue was full.
+    fn pass(
+        &mut self,
+        slow: &Bottleneck,
+        at: usize,
+        now: Instant,
+        bytes: &mut [u8],
+    ) -> Option<Instant> {
+        let nanos = |bytes: u64| Duration::from_nanos(bytes * 1_000_000_000 / slow.rate);
+        let wait = self.free_at.saturating_duration_since(now);
+        if wait > nanos(slow.queue) {
+            return None;
+        }
+        if wait > nanos(slow.mark_above) && packet::mark(bytes, at) {
+            self.marked += 1;
+        }
+        self.free_at = self.free_at.max(now) + nanos(bytes.len() as u64);
+        Some(self.free_at)
+    }
 }
 
 /// The wire between two ends.
@@ -146,7 +187,7 @@ impl Wire {
     }
 
     /// Sends one frame through the faults.
-    fn send(&mut self, way: usize, frame: Flying) {
+    fn send(&mut self, way: usize, mut frame: Flying) {
         let Wire {
             config,
             rng,
@@ -173,9 +214,17 @@ impl Wire {
         if rng.chance(loss) {
             return;
         }
+        let mut through = *now;
+        if let Some(slow) = &config.bottleneck {
+            let at = segment::link_header_len(config.medium);
+            match direction.pass(slow, at, *now, &mut frame.bytes) {
+                Some(at) => through = at,
+                None => return,
+            }
+        }
         let copies = 1 + u32::from(rng.chance(duplication));
         for _ in 0..copies {
-            let mut at = *now + config.delay;
+            let mut at = through + config.delay;
             if rng.chance(reorder) {
                 let most = u64::try_from(reorder_by.as_nanos()).unwrap_or(u64::MAX);
                 at += Duration::from_nanos(rng.below(most));
@@ -224,6 +273,11 @@ impl WireDriver {
     /// Takes nothing more (`true`), as a full device; or takes again.
     pub fn set_blocked(&mut self, blocked: bool) {
         self.blocked = blocked;
+    }
+
+    /// Packets of this end that the slow place marked.
+    pub fn marked(&self) -> u64 {
+        self.wire.borrow().ways[self.way].marked
     }
 
     /// Starts keeping a copy of every frame that this end sends, before faults.

@@ -19,6 +19,7 @@ mod resent;
 mod transfer;
 
 mod attack;
+mod bottleneck;
 mod close;
 mod closed;
 mod icmp;
