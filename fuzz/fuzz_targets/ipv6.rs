@@ -23,7 +23,9 @@ fuzz_target!(|data: &[u8]| {
         assert!(options.len() <= data.len() / 8);
         let mut out = vec![0; data.len()];
         let any = std::net::Ipv6Addr::UNSPECIFIED;
-        let len = message.emit(any, any, &options, &mut out).expect("as long as it came");
+        let len = message
+            .emit(any, any, &options, &mut out)
+            .expect("as long as it came");
         let (again, found) = nd::Message::parse(&out[..len]).expect("what we wrote");
         assert_eq!(again, message);
         assert!(found.count() <= options.len());
