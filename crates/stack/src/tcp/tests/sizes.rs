@@ -45,7 +45,7 @@ fn each_part_stays_within_its_budget() {
         Assembler<OutOfOrder> => 88,
         AutoTune => 32,
         ReceiverRtt => 40,
-        Option<Template> => 120,
+        Option<Template> => 144,
         Option<Request> => 104,
     ];
     for (part, bytes, most) in parts {
