@@ -82,7 +82,7 @@ pub use udp_socket::UdpSocket;
 pub use gannet_drivers::channel::Options as ChannelOptions;
 pub use gannet_stack::tcp::{TcpInfo, TcpState};
 pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
-pub use gannet_stack::{CongestionControl, EcnMode, UnknownCongestionControl};
+pub use gannet_stack::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 pub use gannet_stack::{
     DhcpConfig, DropReason, Drops, Statistics, SynCookies, TcpConfig, Traffic, UdpConfig,
 };

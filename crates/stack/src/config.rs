@@ -4,7 +4,7 @@ use core::time::Duration;
 
 mod congestion;
 
-pub use congestion::{CongestionControl, EcnMode, UnknownCongestionControl};
+pub use congestion::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 
 /// Settings of a host's stack.
 #[derive(Clone, Debug)]
@@ -128,6 +128,8 @@ pub struct TcpConfig {
     pub keep_alive_probes: u8,
     /// Congestion control of a new connection.
     pub congestion: CongestionControl,
+    /// Whether data leaves at a rate or in bursts, where the congestion control leaves the choice.
+    pub pacing: Pacing,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
     /// Take the straight-line paths where they apply. Off: the general paths always, which must
@@ -176,6 +178,7 @@ impl Default for TcpConfig {
             keep_alive_interval: Duration::from_secs(75),
             keep_alive_probes: 9,
             congestion: CongestionControl::default(),
+            pacing: Pacing::default(),
             ecn: EcnMode::default(),
             straight_line: true,
         }

@@ -42,7 +42,7 @@ pub mod timer;
 pub mod udp;
 
 pub use config::{Config, DhcpConfig, IpConfig, Ipv6Config, SynCookies, TcpConfig, UdpConfig};
-pub use config::{CongestionControl, EcnMode, UnknownCongestionControl};
+pub use config::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 pub use counters::{DropReason, Drops, Statistics, Traffic};
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};
 pub use stack::Stack;

@@ -36,6 +36,12 @@ impl CongestionControl {
         }
     }
 
+    /// Whether it decides by a rate and therefore always sends at one.
+    #[must_use]
+    pub const fn needs_pacing(self) -> bool {
+        false
+    }
+
     /// Whether it works with marks (RFC 8257) and therefore asks for ECN by itself.
     #[must_use]
     pub const fn needs_ecn(self) -> bool {
@@ -90,6 +96,17 @@ pub enum EcnMode {
     /// Our SYNs ask as well. One that gets no answer is repeated without asking: there are boxes
     /// that swallow such SYNs.
     Active,
+}
+
+/// Whether a connection spreads what it sends over the round trip.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// As fast as the windows allow: the least work, and what data centres and channels want.
+    #[default]
+    Off,
+    /// At a rate: the window in half a round trip while it is found, 1.2 windows in each later, at
+    /// most about a millisecond's worth at once. For paths with short queues.
+    On,
 }
 
 #[cfg(test)]

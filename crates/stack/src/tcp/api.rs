@@ -557,7 +557,10 @@ impl Tcp {
         if let State::Open(open) = &mut conn.state {
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
-            if open.send.congestion.set_control(settings.congestion) {
+            if open
+                .send
+                .set_control(settings.congestion, self.config.pacing)
+            {
                 let exact = settings.congestion.needs_ecn();
                 open.send.ecn.mark_all(exact);
                 open.recv.ecn.follow_exactly(exact);

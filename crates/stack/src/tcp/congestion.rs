@@ -20,6 +20,7 @@
 //! | `cubic.rs` | RFC 9438: by the time since the last loss |
 //! | `hystart.rs` | RFC 9406: leaving slow start before a queue overflows |
 //! | `dctcp.rs` | RFC 8257: shrinks by as much as was marked |
+//! | `pacing.rs` | leaving at a rate instead of in bursts |
 //! | `prr.rs` | RFC 6937: how the window shrinks while a recovery runs |
 //! | `sample.rs` | what one acknowledgement showed |
 //!
@@ -34,6 +35,7 @@ mod cubic;
 mod dctcp;
 mod hystart;
 mod newreno;
+mod pacing;
 mod prr;
 mod sample;
 
@@ -41,6 +43,7 @@ use crate::config::CongestionControl;
 use cubic::Cubic;
 use dctcp::Dctcp;
 use newreno::NewReno;
+pub use pacing::Pacer;
 use prr::Prr;
 pub use sample::{AckSample, RateSample};
 
@@ -256,7 +259,30 @@ impl Congestion {
     #[inline]
     #[must_use]
     pub fn pacing_rate(&self) -> Option<u64> {
-        None
+        // as Linux: in slow start the window of the next round trip, twice this one's; later a
+        // little more than the window, so that it and not the rate decides
+        let percent = if self.cwnd < self.ssthresh / 2 {
+            200
+        } else {
+            120
+        };
+        let nanos = self.srtt.as_nanos();
+        let rate = u128::from(self.cwnd) * 1_000_000_000 * percent / 100;
+        (nanos > 0).then(|| u64::try_from(rate / nanos).unwrap_or(u64::MAX))
+    }
+
+    /// The handshake's round trip, before any other is known.
+    pub fn seed_rtt(&mut self, rtt: Duration) {
+        if self.srtt.is_zero() {
+            self.srtt = rtt;
+        }
+    }
+
+    /// The control wants to see how little the path holds: what is delivered now shows less than
+    /// it can.
+    #[must_use]
+    pub fn wants_low_flight(&self) -> bool {
+        false
     }
 
     /// RFC 6298 section 2's average; for pacing and for CUBIC's look ahead.

@@ -155,6 +155,7 @@ impl Open {
             at = at.min(self.recv.ack_at);
         }
         at.min(self.keep_alive_at(settings, config))
+            .min(self.send.pace_at())
     }
 
     /// When the next keep-alive probe is due.

@@ -558,7 +558,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     if opening.sent > 1 {
         send.congestion.on_syn_lost();
     }
-    send.congestion.set_control(conn.settings.congestion);
+    send.set_control(conn.settings.congestion, cx.config.pacing);
     (send.sack, send.timestamps) = (sack, timestamps);
     send.nagle = conn.settings.nagle;
     (send.buffer, send.buffer_max) = (conn.settings.send_buffer, conn.settings.send_buffer_max);

@@ -59,6 +59,7 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         timestamps: false,
         ecn: false,
         congestion_control: conn.settings.congestion,
+        pacing_rate: None,
         time_to_live: conn.path.ttl,
         type_of_service: conn.path.tos,
         soft_error: None,
@@ -85,6 +86,7 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.send_buffer = send.buffer_now();
     info.congestion_window = send.congestion.cwnd();
     info.slow_start_threshold = send.congestion.ssthresh();
+    info.pacing_rate = send.pace();
     info.send_window = send.wnd;
     info.in_flight = send.max - send.una;
     info.unsent = send.unsent();

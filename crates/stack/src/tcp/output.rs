@@ -120,7 +120,7 @@ fn send_data<D: Driver>(
         return true;
     }
     let limit = super_segment(cx, path);
-    while let Some(plan) = open.send.next(limit) {
+    while let Some(plan) = open.send.next(limit, cx.now) {
         match send_plan(open, path, ports, cx, &plan) {
             Ok(len) => {
                 if len == 0 && (plan.len > 0 || !plan.fin) {

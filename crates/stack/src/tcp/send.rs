@@ -9,17 +9,20 @@
 //! up from there (the variables of 4.4BSD); with SACK what is lost is known piece by piece
 //! (`sent.rs`). It shares no field with the receiving half.
 
+use alloc::boxed::Box;
+
 use gannet_base::Instant;
 use gannet_link::{Checksum, Pool};
 
 mod ack;
 mod next;
+mod paced;
 mod recovery;
 mod tail;
 mod timers;
 mod undo;
 
-use super::congestion::{ABC_LIMIT_MERGED, Congestion};
+use super::congestion::{ABC_LIMIT_MERGED, Congestion, Pacer};
 use super::ecn::EcnSender;
 use super::error::TcpError;
 use super::rack::Rack;
@@ -161,6 +164,8 @@ pub(super) struct Send {
     small_end: Option<SeqNum>,
     /// The congestion window, not the peer's, was what held sending back.
     cwnd_limited: bool,
+    /// Sends at a rate.
+    pacer: Option<Box<Pacer>>,
     /// Time-outs in a row without progress, or window probes in a row without answer.
     pub(super) retries: u32,
     /// Window probes since the window closed.
@@ -231,6 +236,7 @@ impl Send {
             overridden: false,
             small_end: None,
             cwnd_limited: false,
+            pacer: None,
             retries: 0,
             probes: 0,
             timer: SendTimer::Off,
@@ -324,6 +330,7 @@ impl Send {
         self.probe = false;
         self.tail.due = false;
         self.timer = SendTimer::Off;
+        self.pacer = None;
     }
 
     /// Data is about to be sent by the application: restarts after an idle time.

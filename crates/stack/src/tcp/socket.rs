@@ -181,6 +181,8 @@ pub struct TcpInfo {
     pub ecn: bool,
     /// Congestion control.
     pub congestion_control: CongestionControl,
+    /// Bytes per second at which data leaves; none: as fast as the windows allow.
+    pub pacing_rate: Option<u64>,
     /// Time to live of packets.
     pub time_to_live: u8,
     /// Type of service of packets.

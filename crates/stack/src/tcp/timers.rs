@@ -19,6 +19,7 @@ pub(super) fn expired<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     match &conn.state {
         State::SynSent(_) | State::SynReceived(_) => handshake_timer(conn, cx),
         State::Open(_) => {
+            pace_timer(conn, cx.now);
             send_timer(conn, cx);
             ack_timer(conn, cx);
             keep_alive_timer(conn, cx);
@@ -98,6 +99,12 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         }
     }
     open.refresh();
+}
+
+fn pace_timer(conn: &mut Connection, now: Instant) {
+    if let State::Open(open) = &mut conn.state {
+        open.send.on_pace_timer(now);
+    }
 }
 
 fn mtu_timer(conn: &mut Connection, now: Instant) {

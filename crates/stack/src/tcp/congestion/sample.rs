@@ -23,6 +23,8 @@ pub struct AckSample {
     pub rtt: Option<Duration>,
     /// The congestion window, not the application or the peer, was what held sending back.
     pub cwnd_limited: bool,
+    /// It ended a recovery.
+    pub ends_recovery: bool,
     /// The peer saw congestion: ECE, where ECN was negotiated (RFC 3168).
     pub ece: bool,
     /// Delivery rate, where it is known.
@@ -44,6 +46,7 @@ impl AckSample {
             flight: 0,
             rtt: None,
             cwnd_limited: false,
+            ends_recovery: false,
             ece: false,
             rate: None,
             total_delivered: 0,

@@ -66,7 +66,7 @@ impl Send {
         sample.total_delivered = self.sent.rate().delivered();
         sample.flight = self.flight();
         self.ecn.on_ack(self.una);
-        self.congestion.on_ack(&sample);
+        self.tell_control(&mut sample);
         self.restart_timer(now);
         acked
     }
@@ -253,7 +253,7 @@ impl Send {
             sample.ece = true;
             self.note_mark(sample.flight);
         }
-        self.congestion.on_ack(sample);
+        self.tell_control(sample);
     }
 
     /// The peer has seen a router's mark: slows down once in a window of data. A recovery, or a

@@ -10,8 +10,17 @@ use crate::tcp::window::{SendAnswer, SendQuestion};
 impl Send {
     /// What to send next; `None`: nothing now. `limit`: most payload bytes one emission can carry
     /// (a super-segment's worth).
-    pub(in crate::tcp) fn next(&mut self, limit: u32) -> Option<Plan> {
+    #[inline]
+    pub(in crate::tcp) fn next(&mut self, limit: u32, now: Instant) -> Option<Plan> {
         let limit = limit.max(self.mss);
+        if self.pacer.is_some() {
+            return self.next_paced(limit, now);
+        }
+        self.choose(limit)
+    }
+
+    /// What to send next as far as windows and timers are concerned.
+    pub(super) fn choose(&mut self, limit: u32) -> Option<Plan> {
         if self.resend_head {
             return Some(self.head());
         }
@@ -169,6 +178,9 @@ impl Send {
         }
         if self.recovery.is_some() {
             self.congestion.on_recovery_send(len);
+        }
+        if self.pacer.is_some() {
+            self.note_paced(len, now);
         }
         self.last_sent = now;
         self.start_timer(now);

@@ -26,6 +26,7 @@ impl Send {
             self.leave_recovery();
             // what ends a recovery has nothing to say about growth
             sample.cwnd_limited = false;
+            sample.ends_recovery = true;
         }
         if self.loss.is_some_and(|point| self.una.after_eq(point)) {
             self.leave_loss();
@@ -174,7 +175,7 @@ impl Send {
         sample.total_delivered = self.sent.rate().delivered();
         sample.flight = self.flight();
         if sample.lost > 0 {
-            self.congestion.on_ack(&sample);
+            self.tell_control(&mut sample);
         }
         self.rearm(now);
     }

@@ -108,7 +108,8 @@ impl Send {
     }
 
     fn waits_for_window(&self) -> bool {
-        self.wnd > 0 && self.nxt.before(self.queue.end())
+        let kept_back = self.pace_at() != Instant::FAR_FUTURE;
+        self.wnd > 0 && self.nxt.before(self.queue.end()) && !kept_back
     }
 
     /// When the timer expires.

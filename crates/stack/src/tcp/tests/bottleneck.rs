@@ -7,14 +7,14 @@ use std::vec::Vec;
 
 use gannet_link::{Checksum, Medium};
 
-use crate::config::{CongestionControl, EcnMode};
+use crate::config::{Config, CongestionControl, EcnMode};
 use crate::tcp::{ListenerId, TcpId, TcpInfo};
-use crate::testing::{B, Bottleneck, Pair, WireConfig, WireDriver};
+use crate::testing::{B, Bottleneck, Faults, Pair, WireConfig, WireDriver};
 
 /// Flows from one host to the other that never run out of data.
-struct Flows {
-    pair: Pair<WireDriver>,
-    ids: Vec<TcpId>,
+pub(super) struct Flows {
+    pub(super) pair: Pair<WireDriver>,
+    pub(super) ids: Vec<TcpId>,
     servers: Vec<TcpId>,
     listener: ListenerId,
     rate: u64,
@@ -22,18 +22,28 @@ struct Flows {
 
 impl Flows {
     fn new(control: CongestionControl, ecn: EcnMode, one_way: Duration, slow: Bottleneck) -> Self {
+        Self::with(one_way, slow, Faults::default(), |config| {
+            config.tcp.congestion = control;
+            config.tcp.ecn = ecn;
+        })
+    }
+
+    pub(super) fn with(
+        one_way: Duration,
+        slow: Bottleneck,
+        faults: Faults,
+        configure: impl Fn(&mut Config),
+    ) -> Self {
         let wire = WireConfig {
             medium: Medium::Ip,
             checksum: Checksum::Partial,
             delay: one_way,
             bottleneck: Some(slow),
+            faults,
             blocks: (16 * 1024, 4096),
             ..WireConfig::default()
         };
-        let mut pair = Pair::wire_with(7, &wire, |config| {
-            config.tcp.congestion = control;
-            config.tcp.ecn = ecn;
-        });
+        let mut pair = Pair::wire_with(7, &wire, configure);
         pair.settle(); // the wire learns what time it is
         let listener = pair.b.tcp_listen(SocketAddr::new(B, 80), 8).expect("free");
         Flows {
@@ -45,14 +55,19 @@ impl Flows {
         }
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         let at = SocketAddr::new(B, 80);
         let id = self.pair.a.tcp_connect(self.pair.now, None, at);
         self.ids.push(id.expect("a route"));
     }
 
     /// Lets `duration` pass; bytes acknowledged in it, by flow.
-    fn run(&mut self, duration: Duration) -> Vec<u64> {
+    pub(super) fn run(&mut self, duration: Duration) -> Vec<u64> {
+        self.run_and(duration, |_| {})
+    }
+
+    /// The same; `look` is called at every event.
+    pub(super) fn run_and(&mut self, duration: Duration, mut look: impl FnMut(&Self)) -> Vec<u64> {
         let acknowledged = |flows: &Self| -> Vec<u64> {
             let infos = flows.ids.iter().map(|&id| flows.info(id));
             infos.map(|info| info.bytes_acknowledged).collect()
@@ -74,6 +89,7 @@ impl Flows {
                     .is_ok_and(|n| n > 0)
                 {}
             }
+            look(self);
             if !self.pair.step() {
                 break;
             }
@@ -82,12 +98,12 @@ impl Flows {
         after.iter().zip(before).map(|(a, b)| a - b).collect()
     }
 
-    fn info(&self, id: TcpId) -> TcpInfo {
+    pub(super) fn info(&self, id: TcpId) -> TcpInfo {
         self.pair.a.tcp_info(id).expect("open")
     }
 
     /// Share of the rate that `bytes` in `duration` are.
-    fn share(&self, bytes: u64, duration: Duration) -> f64 {
+    pub(super) fn share(&self, bytes: u64, duration: Duration) -> f64 {
         bytes as f64 / (self.rate as f64 * duration.as_secs_f64())
     }
 
@@ -97,7 +113,7 @@ impl Flows {
     }
 }
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
+pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// 100 Mbit/s; a queue of so many bytes, no marks.
 fn fast(queue: u64) -> Bottleneck {

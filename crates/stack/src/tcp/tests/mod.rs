@@ -27,6 +27,7 @@ mod keep_alive;
 mod limits;
 mod listen;
 mod loss;
+mod paced;
 mod partial_answers;
 mod rack_tlp;
 mod recovery;
