@@ -54,6 +54,7 @@ struct Bound {
     broadcast: AtomicBool,
     ttl: AtomicU8,
     group_ttl: AtomicU8,
+    group_loop: AtomicBool,
     /// The destination last found to have a link, and the links' generation then.
     reached: AtomicU64,
 }
@@ -76,6 +77,7 @@ impl UdpSocket {
                     broadcast: AtomicBool::new(false),
                     ttl: AtomicU8::new(64),
                     group_ttl: AtomicU8::new(1),
+                    group_loop: AtomicBool::new(true),
                     reached: AtomicU64::new(0),
                 }),
             })

@@ -116,8 +116,10 @@ reasons! {
         UdpReceiveOld => "udp_receive_old",
         /// A received datagram that its link took away before it was read.
         UdpLinkGone => "udp_link_gone",
-        /// An IGMP message that is none, or a query that no router sends.
+        /// An IGMP message that is none, from beyond the link, or a query that no router sends.
         IgmpMalformed => "igmp_malformed",
+        /// A message of multicast listener discovery that is none, or from beyond the link.
+        MldMalformed => "mld_malformed",
         /// A message to the DHCP client that is none, or lacks what its kind needs.
         DhcpMalformed => "dhcp_malformed",
         /// A message to the DHCP client from another server, or for another one, or too late.

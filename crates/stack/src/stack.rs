@@ -318,6 +318,12 @@ impl<D: Driver> Stack<D> {
         self.ip.links.iter().map(|(id, _)| id)
     }
 
+    /// The link that is `number`th among all that this host ever had, the first being 1.
+    pub fn link_numbered(&self, number: u32) -> Option<LinkId> {
+        self.link_ids()
+            .find(|id| id.number().checked_add(1) == Some(number))
+    }
+
     /// Gives a link one more address, or an address another prefix length; `false` without the
     /// link.
     pub fn add_address(&mut self, link: LinkId, address: LinkAddress) -> bool {

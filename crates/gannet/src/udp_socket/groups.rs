@@ -1,13 +1,12 @@
-//! Multicast: the names of `std::net::UdpSocket`, for IPv4.
-//!
-//! What std has and this does not: `set_multicast_loop_v4` (what is sent to a group never comes
-//! back to this host) and IPv6.
+//! Multicast: the names of `std::net::UdpSocket`.
 
 use super::UdpSocket;
 use crate::error::{fail, time_to_live};
-use gannet_stack::udp::{GroupError, UdpOption};
+use crate::shard::Shard;
+use gannet_stack::ip::Interface;
+use gannet_stack::udp::{GroupError, UdpId, UdpOption};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::Ordering;
 
 impl UdpSocket {
@@ -19,14 +18,7 @@ impl UdpSocket {
     /// `InvalidInput` when it is no group; `AddrNotAvailable` when no Ethernet or TUN link has the
     /// interface's address; `AddrInUse` when the socket is in the group already.
     pub fn join_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
-        let (id, group, at) = (
-            self.socket.id,
-            IpAddr::V4(*multiaddr),
-            IpAddr::V4(*interface),
-        );
-        let shared = &self.socket.host.shared;
-        let joined = shared.call(|shard, _| shard.stack.udp_join_group(id, group, at));
-        joined.map_err(|error| failed("join", multiaddr, error))
+        self.change_group(*multiaddr, Where::At(*interface), "join", Change::Join)
     }
 
     /// Takes back what [`UdpSocket::join_multicast_v4`] did. Dropping the socket does it, too.
@@ -34,14 +26,59 @@ impl UdpSocket {
     /// # Errors
     /// `AddrNotAvailable` when the socket is not in that group there.
     pub fn leave_multicast_v4(&self, multiaddr: &Ipv4Addr, interface: &Ipv4Addr) -> io::Result<()> {
-        let (id, group, at) = (
-            self.socket.id,
-            IpAddr::V4(*multiaddr),
-            IpAddr::V4(*interface),
-        );
-        let shared = &self.socket.host.shared;
-        let left = shared.call(|shard, _| shard.stack.udp_leave_group(id, group, at));
-        left.map_err(|error| failed("leave", multiaddr, error))
+        self.change_group(*multiaddr, Where::At(*interface), "leave", Change::Leave)
+    }
+
+    /// As [`UdpSocket::join_multicast_v4`] for IPv6. `interface` counts the host's links from 1, in
+    /// the order in which they were given to the builder; 0: the one that leads to a default
+    /// router, or the first with addresses of IPv6. Routers and switches are told by MLD.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::join_multicast_v4`].
+    pub fn join_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.change_group(*multiaddr, Where::Number(interface), "join", Change::Join)
+    }
+
+    /// Takes back what [`UdpSocket::join_multicast_v6`] did. Dropping the socket does it, too.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` when the socket is not in that group there.
+    pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.change_group(*multiaddr, Where::Number(interface), "leave", Change::Leave)
+    }
+
+    /// Whether what is sent to groups comes to this host's own sockets that are in them, too; so at
+    /// first. One setting for IPv4 and IPv6.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_multicast_loop_v4(&self, on: bool) -> io::Result<()> {
+        self.socket.group_loop.store(on, Ordering::Relaxed);
+        self.socket.set_option(UdpOption::GroupLoop(on))
+    }
+
+    /// Whether what is sent to groups comes back.
+    ///
+    /// # Errors
+    /// None.
+    pub fn multicast_loop_v4(&self) -> io::Result<bool> {
+        Ok(self.socket.group_loop.load(Ordering::Relaxed))
+    }
+
+    /// As [`UdpSocket::set_multicast_loop_v4`].
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_multicast_loop_v6(&self, on: bool) -> io::Result<()> {
+        self.set_multicast_loop_v4(on)
+    }
+
+    /// As [`UdpSocket::multicast_loop_v4`].
+    ///
+    /// # Errors
+    /// None.
+    pub fn multicast_loop_v6(&self) -> io::Result<bool> {
+        self.multicast_loop_v4()
     }
 
     /// Sets the time to live of what is sent to groups; 1 at first, so that it stays on the link.
@@ -63,12 +100,55 @@ impl UdpSocket {
     }
 }
 
-fn failed(what: &str, group: &Ipv4Addr, error: GroupError) -> io::Error {
+/// The link that is meant, as the application writes it.
+#[derive(Clone, Copy)]
+enum Where {
+    At(Ipv4Addr),
+    Number(u32),
+}
+
+impl Where {
+    fn interface(self, shard: &Shard) -> Option<Interface> {
+        match self {
+            Where::At(address) => Some(IpAddr::V4(address).into()),
+            Where::Number(0) => Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED).into()),
+            Where::Number(number) => shard.stack.link_numbered(number).map(Interface::Link),
+        }
+    }
+}
+
+enum Change {
+    Join,
+    Leave,
+}
+
+impl UdpSocket {
+    fn change_group(
+        &self,
+        group: impl Into<IpAddr>,
+        place: Where,
+        what: &str,
+        change: Change,
+    ) -> io::Result<()> {
+        let (id, group): (UdpId, IpAddr) = (self.socket.id, group.into());
+        let changed = self.socket.host.shared.call(|shard, _| {
+            let interface = place.interface(shard).ok_or(GroupError::NoLink)?;
+            match change {
+                Change::Join => shard.stack.udp_join_group(id, group, interface),
+                Change::Leave => shard.stack.udp_leave_group(id, group, interface),
+            }
+        });
+        changed.map_err(|error| failed(what, group, error))
+    }
+}
+
+fn failed(what: &str, group: IpAddr, error: GroupError) -> io::Error {
     let (code, why) = match error {
         GroupError::NotAGroup => (libc::EINVAL, "it is no multicast group"),
         GroupError::NoLink => (
             libc::EADDRNOTAVAIL,
-            "no link has the interface's address\ntry: one of Host::addresses, or 0.0.0.0",
+            "no link for groups is that interface\n\
+             try: one of Host::addresses, 0.0.0.0, or for IPv6 0",
         ),
         GroupError::AlreadyJoined => (libc::EADDRINUSE, "the socket is in it already"),
         GroupError::NotJoined => (libc::EADDRNOTAVAIL, "the socket is not in it"),

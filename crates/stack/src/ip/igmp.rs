@@ -1,132 +1,34 @@
-//! Multicast groups of the links, and IGMP for them (RFC 3376, RFC 2236).
+//! IGMP for the IPv4 groups of the links (RFC 3376, RFC 2236).
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use gannet_base::{Instant, Rng};
-use gannet_link::{Driver, Frame, Medium, Slot};
+use gannet_base::Instant;
+use gannet_link::{Driver, Frame, Slot};
 use gannet_wire::group_record::{REPORT_HEADER_LEN, RecordKind, ReportWriter};
 use gannet_wire::igmp::{self, Message, Old};
-use gannet_wire::{EtherType, IpProtocol, MacAddr, ethernet, ipv4};
+use gannet_wire::{IpProtocol, ethernet, ipv4};
 
 use super::layer::Ip;
 use super::output::Packet;
-use super::path::{LinkHeader, Path};
-use super::select::header;
 use crate::counters::DropReason;
-use crate::link::{Link, LinkId};
-use crate::multicast::{Asked, Full, Membership, Say, Version};
+use crate::link::LinkId;
+use crate::multicast::{Asked, Say, Version};
 
 /// Records of one report: as many as a slot holds beside the headers.
 const RECORDS_MAX: usize = 6;
 /// The longest message that is looked at; the rest is not worth reading.
 const MESSAGE_MAX: usize = 1500;
 
-/// The groups of every link that has any.
-#[derive(Debug)]
-pub(super) struct Groups {
-    links: Vec<(LinkId, Membership<Ipv4Addr>)>,
-    rng: Rng,
-}
-
-impl Groups {
-    pub(super) fn new(seed: u64) -> Self {
-        Groups {
-            links: Vec::new(),
-            rng: Rng::new(seed),
-        }
-    }
-
-    /// Whether what is sent to the group by this link is wanted.
-    pub(super) fn is_member(&self, link: LinkId, group: Ipv4Addr) -> bool {
-        let of_link = self.links.iter().find(|(id, _)| *id == link);
-        of_link.is_some_and(|(_, m)| m.is_member(group))
-    }
-
-    pub(super) fn forget(&mut self, link: LinkId) {
-        self.links.retain(|(id, _)| *id != link);
-    }
-
-    pub(super) fn next_timeout(&self) -> Option<Instant> {
-        self.links.iter().filter_map(|(_, m)| m.due()).min()
-    }
-}
-
 impl<D: Driver> Ip<D> {
     /// Whether a packet to a group is for us: somebody wants it, or it is a query to everybody.
     pub(super) fn takes_group(&self, link: LinkId, header: &ipv4::Header) -> bool {
         let query = header.dst == igmp::ALL_SYSTEMS && header.protocol == IpProtocol::IGMP;
-        query || self.groups.is_member(link, header.dst)
-    }
-
-    /// One socket more wants what is sent to `group` by `link`; told at the next poll.
-    pub(crate) fn join_group(&mut self, link: LinkId, group: Ipv4Addr) -> Result<(), Full> {
-        let Groups { links, rng } = &mut self.groups;
-        if let Some((_, membership)) = links.iter_mut().find(|(id, _)| *id == link) {
-            return membership.join(group);
-        }
-        let mut membership = Membership::new(rng.next_u64());
-        let joined = membership.join(group);
-        links.push((link, membership));
-        joined
-    }
-
-    /// One socket less wants it.
-    pub(crate) fn leave_group(&mut self, link: LinkId, group: Ipv4Addr) {
-        let mut links = self.groups.links.iter_mut();
-        if let Some((_, membership)) = links.find(|(id, _)| *id == link) {
-            membership.leave(group);
-        }
-    }
-
-    /// The link that an application means by one of its addresses; by 0.0.0.0 the one that a
-    /// default route or, without one, the first address is on.
-    pub(crate) fn group_link(&self, interface: IpAddr) -> Option<LinkId> {
-        let usable = |l: &Link<D>| {
-            let own = &l.config;
-            !l.gone && !own.loopback && own.peer.is_none() && !own.addresses.is_empty()
-        };
-        let mut links = self.links.iter().filter(|(_, l)| usable(l));
-        if interface.is_unspecified() {
-            let routed = self.routes.to(interface).map(|route| route.link);
-            let mut routed = routed.filter(|id| self.links.get(*id).is_some_and(usable));
-            return routed.next().or_else(|| links.next().map(|(id, _)| id));
-        }
-        let has = |l: &Link<D>| {
-            let mut own = l.config.addresses.iter();
-            own.any(|a| a.address == interface)
-        };
-        links.find(|(_, l)| has(l)).map(|(id, _)| id)
-    }
-
-    /// The way to a group by `link`.
-    pub(crate) fn group_path(&self, link: LinkId, group: Ipv4Addr, ttl: u8) -> Option<Path> {
-        let entry = self.links.get(link).filter(|l| !l.gone)?;
-        let capabilities = entry.endpoint.capabilities();
-        let header = match capabilities.medium {
-            Medium::Ip => LinkHeader::NONE,
-            Medium::Ethernet => header(
-                capabilities.hardware_address,
-                MacAddr::of_group_v4(group),
-                EtherType::IPV4,
-            ),
-        };
-        Some(Path {
-            link,
-            source: self.group_source(link).into(),
-            destination: group.into(),
-            next_hop: group.into(),
-            mtu: capabilities.mtu.min(entry.mtu_limit),
-            header: Some(header),
-            ttl,
-            tos: 0,
-            may_be_cut: true,
-            flow_label: 0,
-        })
+        query || self.wants_group(link, header.dst.into())
     }
 
     /// The first IPv4 address of a link.
-    fn group_source(&self, link: LinkId) -> Ipv4Addr {
+    pub(super) fn group_source(&self, link: LinkId) -> Ipv4Addr {
         let own = self.links.get(link).map(|l| l.config.addresses.iter());
         let mut four = own.into_iter().flatten().filter_map(|a| match a.address {
             IpAddr::V4(four) => Some(four),
@@ -150,9 +52,7 @@ impl<D: Driver> Ip<D> {
             self.count_drop(DropReason::IgmpMalformed);
             return;
         };
-        let mut links = self.groups.links.iter_mut();
-        let membership = links.find(|(id, _)| *id == packet.link).map(|(_, m)| m);
-        match (message, membership) {
+        match (message, self.groups.of(packet.link)) {
             (Message::Query(query), Some(membership)) => {
                 let to = packet.destination;
                 // RFC 3376 section 9.1: a general query that is not sent to all systems is forged.
@@ -185,11 +85,10 @@ impl<D: Driver> Ip<D> {
     /// Tells what is to be told by now.
     pub(super) fn poll_groups(&mut self, now: Instant) {
         let mut says = Vec::new();
-        for index in 0..self.groups.links.len() {
-            let Some((link, membership)) = self.groups.links.get_mut(index) else {
+        for index in 0.. {
+            let Some((link, membership)) = self.groups.at(index) else {
                 break;
             };
-            let link = *link;
             membership.poll(now, &mut says);
             // Everybody is in it, and nobody says so.
             says.retain(|say| say.group != igmp::ALL_SYSTEMS);
@@ -239,7 +138,7 @@ impl<D: Driver> Ip<D> {
         //# Every IGMP message described in this document is sent with an IP Time-to-Live of 1, IP
         //# Precedence of Internetwork Control (e.g., Type of Service 0xc0), and carries an IP
         //# Router Alert option [RFC-2113] in its IP header.
-        let Some(path) = self.group_path(link, to, 1) else {
+        let Some(path) = self.group_path(link, to.into(), 1) else {
             return;
         };
         let mut slot = Slot::new();

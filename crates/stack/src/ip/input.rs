@@ -86,6 +86,10 @@ impl<D: Driver> Ip<D> {
             return self.fragment_arrives(now, (id, &header, header_len), frame);
         }
         if header.protocol != IpProtocol::TCP {
+            // from beyond the link: nobody whom groups concern
+            if header.protocol == IpProtocol::IGMP && header.ttl != 1 {
+                return Err(DropReason::IgmpMalformed);
+            }
             let mut quote = [0; QUOTE_LEN];
             link.endpoint.peek(frame, &mut quote);
             self.quote = quote;

@@ -1,13 +1,13 @@
 //! The links and everything known about where packets go.
 
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint};
 
+use super::groups::Groups;
 use super::ident::Idents;
-use super::igmp::Groups;
 use super::mtu::PathMtus;
 use super::path::Path;
 use super::probe::Probes;
@@ -37,7 +37,8 @@ pub struct Ip<D> {
     pub(super) idents: Idents,
     pub(super) probes: Probes,
     pub(super) six: Six,
-    pub(super) groups: Groups,
+    pub(super) groups: Groups<Ipv4Addr>,
+    pub(super) groups_six: Groups<Ipv6Addr>,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
@@ -63,6 +64,7 @@ impl<D: Driver> Ip<D> {
             probes: Probes::new(),
             six: Six::new(config),
             groups: Groups::new(config.seed),
+            groups_six: Groups::new(!config.seed),
             epoch: 0,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),
@@ -189,6 +191,7 @@ impl<D: Driver> Ip<D> {
         self.reassembly.forget(link, &mut self.links);
         self.forget_probes(link);
         self.groups.forget(link);
+        self.groups_six.forget(link);
         while let Some(frame) = self.held.pop(link, None) {
             self.throw_away(&frame, DropReason::NeighbourFailed);
         }
@@ -229,8 +232,10 @@ impl<D: Driver> Ip<D> {
         if self.mtus.poll(now) {
             self.epoch = self.epoch.wrapping_add(1);
         }
-        self.poll_six(now);
+        // before neighbour discovery speaks: switches let through what was asked for
         self.poll_groups(now);
+        self.poll_listeners(now);
+        self.poll_six(now);
         let mut asks = core::mem::take(&mut self.asks);
         let mut failed = core::mem::take(&mut self.failed);
         self.neighbours.poll(now, &mut asks, &mut failed);
@@ -270,6 +275,7 @@ impl<D: Driver> Ip<D> {
             self.reassembly.next_timeout(),
             self.six.next_timeout(),
             self.groups.next_timeout(),
+            self.groups_six.next_timeout(),
         ];
         timeouts.into_iter().flatten().min()
     }

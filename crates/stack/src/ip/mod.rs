@@ -15,12 +15,14 @@
 //! | `fragments.rs`, `reassembly.rs` | fragments that arrive, and what they are put together to |
 //! | `fragmentation.rs`, `ident.rs` | datagrams sent in fragments, and their identifications |
 //! | `arp.rs` | questions about neighbours sent and answered |
-//! | `igmp.rs` | multicast groups of the links |
+//! | `groups.rs` | multicast groups of the links, and the ways to them |
+//! | `igmp.rs`, `v6/mld.rs` | what is told about them, and asked |
 //! | `probe.rs` | whether an address is free; addresses taken away |
 
 mod arp;
 mod fragmentation;
 mod fragments;
+mod groups;
 mod ident;
 mod igmp;
 mod input;
@@ -34,6 +36,7 @@ mod route;
 mod select;
 mod v6;
 
+pub use groups::Interface;
 pub use layer::Ip;
 pub use output::Packet;
 pub use path::{LinkHeader, NoRoute, Path};

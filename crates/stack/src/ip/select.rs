@@ -242,7 +242,7 @@ impl<D: Driver> Ip<D> {
     }
 
     /// The MTU of a link for IPv6, which routers may lower.
-    fn six_mtu(&self, link: LinkId, mtu: u32) -> u32 {
+    pub(super) fn six_mtu(&self, link: LinkId, mtu: u32) -> u32 {
         let told = self.six.soliciting.iter().find(|s| s.link == link);
         told.map_or(mtu, |s| mtu.min(s.mtu))
     }

@@ -13,6 +13,7 @@
 //! | `v6/source.rs` | the choice of a source address (RFC 6724) |
 //! | `v6/routers.rs` | default routers and networks on the link, as advertised |
 //! | `v6/discovery.rs` | neighbour and router discovery received |
+//! | `v6/mld.rs` | multicast listener discovery |
 //! | `v6/solicit.rs` | neighbour and router discovery sent, and its timers |
 
 mod autoconf;
@@ -20,6 +21,7 @@ mod chain;
 mod discovery;
 mod fragments;
 mod input;
+mod mld;
 pub(in crate::ip) mod own;
 pub(in crate::ip) mod routers;
 pub(in crate::ip) mod solicit;
@@ -53,6 +55,8 @@ pub(crate) struct Headers {
     pub(crate) len: usize,
     /// Where the field stands that names the payload's protocol.
     pub(crate) named_at: u32,
+    /// Routers were to look at it: multicast listener discovery.
+    pub(crate) router_alert: bool,
 }
 
 /// What a host knows of IPv6.
@@ -88,6 +92,7 @@ impl Six {
                 bytes: [0; HEAD_MAX],
                 len: 0,
                 named_at: 6,
+                router_alert: false,
             },
             complaint: None,
             clock: Instant::ZERO,

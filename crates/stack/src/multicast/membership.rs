@@ -145,6 +145,15 @@ impl<A: Copy + Eq> Membership<A> {
         }
     }
 
+    /// Who listens must know better now who tells: everything is told again.
+    pub(crate) fn retell(&mut self) {
+        let robustness = self.robustness;
+        for group in self.groups.iter_mut().filter(|g| g.joined > 0) {
+            group.changes = robustness;
+            self.change_at = Some(Instant::ZERO);
+        }
+    }
+
     /// A router asks.
     pub(crate) fn asked(&mut self, now: Instant, asked: &Asked<A>) {
         if asked.robustness > 0 {

@@ -6,6 +6,7 @@ use gannet_base::Instant;
 use gannet_link::Driver;
 
 use super::Stack;
+use crate::ip::Interface;
 use crate::udp::{BindError, Datagram, GroupError, UdpError, UdpId, UdpOption, UdpStatus};
 
 impl<D: Driver> Stack<D> {
@@ -127,8 +128,8 @@ impl<D: Driver> Stack<D> {
         self.udp.recv_segments(&mut self.ip, id, out)
     }
 
-    /// From now on the socket gets what is sent to its port at `group` by the link that has the
-    /// address `interface` (unspecified: the one that a default route or the first address is on).
+    /// From now on the socket gets what is sent to its port at `group` by the link that `interface`
+    /// means.
     ///
     /// # Errors
     /// See [`GroupError`].
@@ -136,9 +137,10 @@ impl<D: Driver> Stack<D> {
         &mut self,
         id: UdpId,
         group: IpAddr,
-        interface: IpAddr,
+        interface: impl Into<Interface>,
     ) -> Result<(), GroupError> {
-        self.udp.join_group(&mut self.ip, id, group, interface)
+        self.udp
+            .join_group(&mut self.ip, id, group, interface.into())
     }
 
     /// Takes back what [`Stack::udp_join_group`] did.
@@ -149,9 +151,10 @@ impl<D: Driver> Stack<D> {
         &mut self,
         id: UdpId,
         group: IpAddr,
-        interface: IpAddr,
+        interface: impl Into<Interface>,
     ) -> Result<(), GroupError> {
-        self.udp.leave_group(&mut self.ip, id, group, interface)
+        self.udp
+            .leave_group(&mut self.ip, id, group, interface.into())
     }
 
     /// What can be done with a socket right now; `None` when the id names none.

@@ -216,6 +216,7 @@ impl Udp {
             UdpOption::WhenFull(choice) => socket.when_full = choice,
             UdpOption::SendBuffer(bytes) => socket.blocks.set_limit(bytes),
             UdpOption::OnlySix(only) => socket.only_six = only,
+            UdpOption::GroupLoop(looped) => socket.group_loop = looped,
             UdpOption::Broadcast(allowed) => socket.broadcast = allowed,
             UdpOption::PathMtu(choice) => socket.path_mtu = choice,
             UdpOption::TimeToLive(hops) => socket.ttl = hops.max(1),

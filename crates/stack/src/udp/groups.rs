@@ -5,16 +5,16 @@ use core::net::{IpAddr, SocketAddr};
 use gannet_link::Driver;
 
 use super::api::Udp;
-use super::socket::UdpId;
-use crate::ip::Ip;
+use super::socket::{Socket, UdpId};
+use crate::ip::{Interface, Ip};
 use crate::link::LinkId;
 
 /// Why a group could not be joined or left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupError {
-    /// The address is no group of a family that can be joined.
+    /// The address is no group.
     NotAGroup,
-    /// No link has the address that was given for it, or none can carry groups.
+    /// No link that can carry groups is the one that was meant.
     NoLink,
     /// The socket is in the group on that link already.
     AlreadyJoined,
@@ -27,9 +27,8 @@ pub enum GroupError {
 }
 
 impl Udp {
-    /// From now on the socket gets what is sent to its port at `group` by the link that has the
-    /// address `interface` (unspecified: the one that a default route or the first address is on).
-    /// Every source is taken.
+    /// From now on the socket gets what is sent to its port at `group` by the link that `interface`
+    /// means. Every source is taken.
     ///
     /// # Errors
     /// See [`GroupError`].
@@ -38,20 +37,18 @@ impl Udp {
         ip: &mut Ip<D>,
         id: UdpId,
         group: IpAddr,
-        interface: IpAddr,
+        interface: Interface,
     ) -> Result<(), GroupError> {
         let socket = self.socket_mut(id).ok_or(GroupError::Closed)?;
-        let IpAddr::V4(four) = group else {
-            return Err(GroupError::NotAGroup);
-        };
-        if !four.is_multicast() {
+        if !group.is_multicast() {
             return Err(GroupError::NotAGroup);
         }
-        let link = ip.group_link(interface).ok_or(GroupError::NoLink)?;
+        let link = ip.group_link(group, interface).ok_or(GroupError::NoLink)?;
         if socket.groups.contains(&(link, group)) {
             return Err(GroupError::AlreadyJoined);
         }
-        ip.join_group(link, four).map_err(|_| GroupError::TooMany)?;
+        ip.join_group(link, group)
+            .map_err(|_| GroupError::TooMany)?;
         socket.groups.push((link, group));
         Ok(())
     }
@@ -65,15 +62,13 @@ impl Udp {
         ip: &mut Ip<D>,
         id: UdpId,
         group: IpAddr,
-        interface: IpAddr,
+        interface: Interface,
     ) -> Result<(), GroupError> {
         let socket = self.socket_mut(id).ok_or(GroupError::Closed)?;
-        let link = ip.group_link(interface).ok_or(GroupError::NoLink)?;
+        let link = ip.group_link(group, interface).ok_or(GroupError::NoLink)?;
         let at = socket.groups.iter().position(|g| *g == (link, group));
         socket.groups.swap_remove(at.ok_or(GroupError::NotJoined)?);
-        if let IpAddr::V4(four) = group {
-            ip.leave_group(link, four);
-        }
+        ip.leave_group(link, group);
         Ok(())
     }
 
@@ -81,22 +76,25 @@ impl Udp {
     pub(super) fn leave_all<D: Driver>(&mut self, ip: &mut Ip<D>, id: UdpId) {
         let groups = self.socket_mut(id).map(|s| core::mem::take(&mut s.groups));
         for (link, group) in groups.into_iter().flatten() {
-            if let IpAddr::V4(four) = group {
-                ip.leave_group(link, four);
-            }
+            ip.leave_group(link, group);
         }
     }
 
-    /// What is sent to a group goes to one socket: that bound to the group, else to all addresses;
-    /// and it must have joined the group on this link.
-    pub(super) fn group_receiver(
+    /// What is sent to a group goes to one socket of those that have joined it on this link, or on
+    /// any when we sent it ourselves: that bound to the group, else to all addresses.
+    pub(super) fn group_receiver<D: Driver>(
         &self,
+        ip: &Ip<D>,
         link: LinkId,
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<u32> {
-        let index = self.ports.receiver(&self.sockets, local, remote)?;
-        let socket = self.sockets.get(index as usize)?.as_ref()?;
-        socket.groups.contains(&(link, local.ip())).then_some(index)
+        let looped = ip.is_loopback(link);
+        let joined = |s: &Socket| {
+            let mut groups = s.groups.iter();
+            groups.any(|(on, group)| *group == local.ip() && (looped || *on == link))
+        };
+        let (ports, sockets) = (&self.ports, &self.sockets);
+        ports.receiver_among(sockets, local, remote, joined)
     }
 }

@@ -67,7 +67,7 @@ impl Udp {
         let found = if ip.is_local(packet.destination) {
             self.ports.receiver(&self.sockets, local, remote)
         } else if packet.destination.is_multicast() {
-            self.group_receiver(packet.link, local, remote)
+            self.group_receiver(ip, packet.link, local, remote)
         } else {
             self.broadcast_receiver(local, remote)
         };

@@ -68,10 +68,22 @@ impl Ports {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Option<u32> {
+        self.receiver_among(sockets, local, remote, |_| true)
+    }
+
+    /// As [`Ports::receiver`], among those that are `eligible`.
+    #[inline]
+    pub(super) fn receiver_among(
+        &self,
+        sockets: &[Option<Socket>],
+        local: SocketAddr,
+        remote: SocketAddr,
+        eligible: impl Fn(&Socket) -> bool,
+    ) -> Option<u32> {
         let wants = |s: &Socket| {
             let address = takes(s.local.ip(), s.only_six, local.ip());
             let source = s.source.is_none_or(|a| a == local.ip());
-            address && source && s.remote.is_none_or(|r| r == remote)
+            address && source && s.remote.is_none_or(|r| r == remote) && eligible(s)
         };
         let rank = |s: &Socket| (!s.local.ip().is_unspecified(), s.remote.is_some());
         self.on_port(sockets, local.port())

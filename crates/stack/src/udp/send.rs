@@ -13,6 +13,7 @@ use super::api::Udp;
 use super::blocks::{Gathered, Summing};
 use super::socket::{Cached, PathMtuDiscovery, Socket, UdpError, UdpId};
 use crate::address;
+use crate::counters::DropReason;
 use crate::ip::{Ip, Path, Resolution};
 
 /// Longest packet, super-datagrams included.
@@ -100,6 +101,15 @@ impl Udp {
                 break;
             }
         }
+        let gone = data.len() - rest.len();
+        if taken > 0 && target.path.destination.is_multicast() && socket.group_loop {
+            loop_back(
+                socket,
+                ip,
+                &target,
+                (data.get(..gone).unwrap_or(data), size),
+            );
+        }
         if taken == 0 {
             socket.blocked = true;
             socket.wanted = size.max(1);
@@ -157,7 +167,7 @@ fn target<D: Driver>(
     }
     let to = to.map_or(socket.remote, |to| Some(address::unmapped(to)));
     let to = to.ok_or(UdpError::NotConnected)?;
-    if to.port() == 0 || to.ip().is_unspecified() || is_group_v6(to.ip()) {
+    if to.port() == 0 || to.ip().is_unspecified() {
         return Err(UdpError::InvalidDestination);
     }
     let mut path = cached_path(socket, ip, to.ip())?;
@@ -168,6 +178,17 @@ fn target<D: Driver>(
     if resolution == Resolution::Pending {
         path = Ip::<D>::held_path(&path);
     }
+    along(socket, ip, (path, resolution), to.port())
+}
+
+/// What one frame along a path takes.
+#[inline]
+fn along<D: Driver>(
+    socket: &Socket,
+    ip: &Ip<D>,
+    (path, resolution): (Path, Resolution),
+    to_port: u16,
+) -> Result<Target, UdpError> {
     let link = ip.links.get(path.link).ok_or(UdpError::LinkGone)?;
     let capabilities = link.endpoint.capabilities();
     let block = link.endpoint.pool.block_bytes() as usize;
@@ -191,7 +212,7 @@ fn target<D: Driver>(
         path,
         resolution,
         from: socket.local.port(),
-        to: to.port(),
+        to: to_port,
         datagram_max,
         whole_max,
         mtu,
@@ -207,11 +228,6 @@ fn target<D: Driver>(
         },
         checksum: capabilities.checksum,
     })
-}
-
-/// Groups of IPv6 are not there yet.
-fn is_group_v6(address: IpAddr) -> bool {
-    address.is_ipv6() && address.is_multicast()
 }
 
 /// The path used last, unless the destination or the world has changed.
@@ -234,9 +250,12 @@ fn cached_path<D: Driver>(
     let bound = Some(socket.local.ip()).filter(|a| ip.is_local(*a));
     let source = socket.source.or(bound);
     let mut path = match destination {
-        IpAddr::V4(group) if group.is_multicast() => {
+        group if group.is_multicast() => {
+            let source = source.filter(|s| address::same_family(*s, group));
             let own = source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-            let link = socket.group_link.or_else(|| ip.group_link(own));
+            let link = socket
+                .group_link
+                .or_else(|| ip.group_link(group, own.into()));
             let path = link.and_then(|link| ip.group_path(link, group, socket.group_ttl));
             let path = path.ok_or(UdpError::NoRoute)?;
             Path {
@@ -299,6 +318,34 @@ fn send_frame<D: Driver>(
         socket.blocks.undo(id, link, &gathered);
     }
     false
+}
+
+/// What was sent to a group comes to our own sockets, too. What does not fit now is lost, as on any
+/// link.
+#[cold]
+fn loop_back<D: Driver>(
+    socket: &mut Socket,
+    ip: &mut Ip<D>,
+    target: &Target,
+    (data, size): (&[u8], usize),
+) {
+    let Some(path) = ip.group_path_back(&target.path) else {
+        return;
+    };
+    let Ok(target) = along(socket, ip, (path, Resolution::Ready), target.to) else {
+        return;
+    };
+    let mut rest = data;
+    loop {
+        let (datagram, later) = rest.split_at(size.max(1).min(rest.len()));
+        if !send_frame(socket, ip, &target, (datagram, size)) {
+            return ip.count_drop(DropReason::LinkFull);
+        }
+        rest = later;
+        if rest.is_empty() {
+            return;
+        }
+    }
 }
 
 /// Writes the headers into `slot`.

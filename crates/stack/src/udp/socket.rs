@@ -38,7 +38,7 @@ pub enum UdpError {
     TooLarge,
     /// No destination was given and the socket is not connected.
     NotConnected,
-    /// The destination is no host: 0.0.0.0, multicast, or port 0.
+    /// The destination is no host: 0.0.0.0, ::, or port 0.
     InvalidDestination,
     /// A broadcast without [`UdpOption::Broadcast`].
     NotPermitted,
@@ -115,6 +115,8 @@ pub enum UdpOption {
     /// The link by which packets to groups leave; `None`: that of the socket's own address, of a
     /// default route, or the first.
     GroupLink(Option<LinkId>),
+    /// Whether packets to groups come to our own sockets that are in them, too; `true` at first.
+    GroupLoop(bool),
     /// Type of service of every packet: Differentiated Services and the two ECN bits.
     TypeOfService(u8),
 }
@@ -149,6 +151,8 @@ pub(super) struct Socket {
     /// Time to live of what it sends to groups, and the link it leaves by.
     pub(super) group_ttl: u8,
     pub(super) group_link: Option<LinkId>,
+    /// Whether our own sockets get what it sends to groups.
+    pub(super) group_loop: bool,
     pub(super) path_mtu: PathMtuDiscovery,
     /// On `::`: takes nothing of IPv4.
     pub(super) only_six: bool,
@@ -182,6 +186,7 @@ impl Socket {
             groups: alloc::vec::Vec::new(),
             group_ttl: 1,
             group_link: None,
+            group_loop: true,
             path_mtu: PathMtuDiscovery::default(),
             only_six: false,
             ttl: Path::TTL,

@@ -16,7 +16,7 @@ use crate::link::{LinkAddress, LinkConfig, LinkId};
 use crate::stack::Stack;
 use crate::tcp::TcpId;
 use crate::testing::{A, B};
-use crate::udp::UdpError;
+use crate::udp::{UdpError, UdpOption};
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -225,5 +225,52 @@ fn without_a_loopback_link_there_is_no_way_home() {
     for to in [HOME, B] {
         let sent = pair.b.udp_send_to(pair.now, socket, b"x", Some(at(to, 9)));
         assert_eq!(sent, Err(UdpError::NoRoute));
+    }
+}
+
+/// What we send to a group comes to our own sockets that are in it.
+#[test]
+fn groups_come_back_to_their_members() {
+    let mut host = Alone::new();
+    let own = LinkAddress {
+        address: "fd00::1".parse().expect("an address"),
+        prefix_len: 64,
+    };
+    let wire = host.stack.link_ids().next().expect("a link");
+    host.stack.add_address(wire, own);
+    for (group, any) in [("239.1.2.3", "0.0.0.0"), ("ff05::7", "::")] {
+        let group: IpAddr = group.parse().expect("a group");
+        let any: IpAddr = any.parse().expect("an address");
+        let member = host.stack.udp_bind(at(any, 70)).expect("free");
+        let sender = host.stack.udp_bind(at(any, 0)).expect("free");
+        let mut buffer = [0; 100];
+        let to = Some(at(group, 70));
+        let now = host.now;
+        let mut expect = |host: &mut Alone, what: &[&[u8]], when: &str| {
+            host.settle();
+            for datagram in what {
+                let (n, _, from) = host.stack.udp_recv_from(member, &mut buffer).expect(when);
+                assert_eq!(&buffer[..n], *datagram, "{when}");
+                assert!(host.stack.is_local(from.ip()));
+            }
+            let end = host.stack.udp_recv_from(member, &mut buffer);
+            assert_eq!(end, Err(UdpError::WouldBlock), "{when}");
+        };
+        assert_eq!(host.stack.udp_send_to(now, sender, b"a", to), Ok(1));
+        expect(&mut host, &[], "before it joined");
+        host.stack.udp_join_group(member, group, any).expect("may");
+        assert_eq!(host.stack.udp_send_to(now, sender, b"b", to), Ok(1));
+        assert_eq!(host.stack.udp_send_to(now, sender, b"", to), Ok(0));
+        let sent = host.stack.udp_send_batch(now, sender, to, b"ccddx", 2);
+        assert_eq!(sent, Ok(3));
+        expect(&mut host, &[b"b", b"", b"cc", b"dd", b"x"], "joined");
+        let off = UdpOption::GroupLoop(false);
+        assert!(host.stack.udp_set_option(sender, off));
+        assert_eq!(host.stack.udp_send_to(now, sender, b"d", to), Ok(1));
+        expect(&mut host, &[], "switched off");
+        host.stack.udp_close(member);
+        host.stack.udp_close(sender);
+        let home = host.home;
+        host.stack.link_mut(home).expect("there").pool.invariants();
     }
 }

@@ -77,6 +77,7 @@ impl<D: Driver> Ip<D> {
             fragment => {
                 let place = (chain.payload_at, chain.named_at);
                 self.remember_headers(packet, frame, place);
+                self.six.headers.router_alert = chain.router_alert == Some(0);
                 frame.strip(chain.payload_at);
                 Ok(Some((chain.protocol, fragment.is_none())))
             }
@@ -94,6 +95,7 @@ impl<D: Driver> Ip<D> {
             bytes: [0; HEAD_MAX],
             len: 0,
             named_at: named_at as u32,
+            router_alert: false,
         };
         if let (Some(to), Some(endpoint)) =
             (headers.bytes.get_mut(..len), self.endpoint(packet.link))

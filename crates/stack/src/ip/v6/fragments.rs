@@ -90,6 +90,7 @@ impl<D: Driver> Ip<D> {
             bytes: [0; super::HEAD_MAX],
             len: 0,
             named_at: 6,
+            router_alert: false,
         };
         self.whole_payload(packet, IpProtocol(whole.head.protocol), frame)
     }

@@ -65,6 +65,9 @@ impl<D: Driver> Ip<D> {
                 self.discovery_arrives(now, &packet, limits, frame)
                     .map(|()| None)
             }
+            IpProtocol::ICMPV6 if self.is_about_listeners(id, frame) => self
+                .listeners_arrive(now, &packet, header.hop_limit, frame)
+                .map(|()| None),
             // only questions for neighbours and groups are asked by whoever has no address yet
             _ if header.src.is_unspecified() => Err(DropReason::IpSource),
             //= https://www.rfc-editor.org/rfc/rfc8200#section-4.7
@@ -76,14 +79,14 @@ impl<D: Driver> Ip<D> {
         }
     }
 
-    /// Whether packets to `group` are for us: all nodes, and the groups of our addresses, those
-    /// still being tried out too.
+    /// Whether packets to `group` are for us: all nodes, the groups of our addresses, those still
+    /// being tried out too, and those that somebody wants.
     pub(in crate::ip) fn six_group_is_ours(&self, link: LinkId, group: Ipv6Addr) -> bool {
         const INTERFACE_ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 1);
         let mut own = self.six.own.iter().filter(|own| own.link == link);
         let solicited = own.any(|own| nd::solicited_node(own.address) == group);
         let all = group == nd::ALL_NODES || group == INTERFACE_ALL_NODES;
-        (all && self.speaks_six(link)) || solicited
+        (all && self.speaks_six(link)) || solicited || self.wants_group(link, group.into())
     }
 
     /// Whether a link has addresses of IPv6, or is waiting for some.

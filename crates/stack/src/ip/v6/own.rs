@@ -108,6 +108,8 @@ impl<D: Driver> Ip<D> {
             },
             false => State::InUse,
         };
+        // A full list is no obstacle: what comes for our addresses is taken anyway.
+        let _ = self.join_group(own.link, nd::solicited_node(own.address).into());
         self.six.own.push(Own { state, ..own });
         if !tried {
             self.list_address(own.link, own.address, own.prefix_len);
@@ -145,6 +147,7 @@ impl<D: Driver> Ip<D> {
     fn drop_address(&mut self, id: LinkId, address: Ipv6Addr) {
         let is = |own: &Own| own.link == id && own.address == address;
         self.six.own.retain(|own| !is(own));
+        self.leave_group(id, nd::solicited_node(address).into());
         if let Some(link) = self.links.get_mut(id) {
             link.config.addresses.retain(|a| a.address != address);
         }
@@ -180,7 +183,10 @@ impl<D: Driver> Ip<D> {
                 own.state = state;
             }
             match done {
-                true => self.list_address(own.link, own.address, own.prefix_len),
+                true => {
+                    self.list_address(own.link, own.address, own.prefix_len);
+                    self.retell_groups(&own);
+                }
                 false => self.try_out(&own),
             }
         }
