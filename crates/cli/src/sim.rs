@@ -1,5 +1,7 @@
 //! `gannet sim`: networks that follow from a seed. One file for each subcommand.
 
+#[cfg(feature = "planted-bugs")]
+mod bugs;
 mod replay;
 mod run;
 mod speed;
@@ -24,6 +26,9 @@ enum What {
     Replay(replay::Arguments),
     /// Measure virtual time against real time
     Speed(speed::Arguments),
+    /// Make mistakes in the stack on purpose and see which are found
+    #[cfg(feature = "planted-bugs")]
+    Bugs(bugs::Arguments),
     /// Join two interfaces by an impaired wire, in real time (needs root)
     Wire(wire::Arguments),
 }
@@ -33,6 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
         What::Run(arguments) => run::run(arguments),
         What::Replay(arguments) => replay::run(arguments),
         What::Speed(arguments) => speed::run(arguments),
+        #[cfg(feature = "planted-bugs")]
+        What::Bugs(arguments) => bugs::run(arguments),
         What::Wire(arguments) => wire::run(arguments),
     }
 }

@@ -22,6 +22,10 @@ use crate::path::segment;
 /// Bytes that travel inline when the rest lies in blocks.
 const INLINE: usize = 64;
 
+/// Shorter Ethernet frames are padded on the wire, with whatever the sender had there.
+const ETHERNET_LEAST: usize = 60;
+const PADDING: u8 = 0xa5;
+
 /// What an interface is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
@@ -100,10 +104,13 @@ impl SimDriver {
     }
 
     /// A frame arrives; whether there was room for it.
-    pub fn arrives(&mut self, frame: Vec<u8>) -> bool {
+    pub fn arrives(&mut self, mut frame: Vec<u8>) -> bool {
         if !self.has_room() {
             self.lost.0 += 1;
             return false;
+        }
+        if self.interface.medium == Medium::Ethernet && frame.len() < ETHERNET_LEAST {
+            frame.resize(ETHERNET_LEAST, PADDING);
         }
         self.inbox.push_back(frame);
         true

@@ -17,12 +17,15 @@
 //! | `packet.rs`, `address.rs`, `pattern.rs` | frames parsed, addresses, the bytes that are sent |
 //! | `trace.rs` | what passed, in lines and as a capture |
 //! | `sweep.rs` | many seeds on several threads |
+//! | `bugs.rs` | planted bugs: what the judges find |
 //! | `digest.rs` | one number that says whether two runs were the same |
 
 #![forbid(unsafe_code)]
 
 pub mod address;
 pub mod app;
+#[cfg(feature = "planted-bugs")]
+pub mod bugs;
 pub mod clock;
 pub mod digest;
 pub mod driver;

@@ -17,12 +17,16 @@
 //! | `tcp/` | TCP |
 //! | `testing.rs` | two hosts in virtual time, for tests |
 //! | `hash.rs` | keyed hashing of flows: tables, sequence numbers, ports |
+//! | `planted.rs` | mistakes made on purpose, to see that the simulator finds them |
 //! | `timer.rs` | the timing wheel that holds every timer of a host |
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+#[macro_use]
+pub mod planted;
 
 pub mod address;
 pub mod config;

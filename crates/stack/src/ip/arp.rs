@@ -38,7 +38,7 @@ impl<D: Driver> Ip<D> {
             return Err(DropReason::ArpConflict);
         }
         let to_us = self.is_local(packet.target_ip.into());
-        if to_us && packet.operation == Operation::Request {
+        if to_us && packet.operation == Operation::Request && !planted!(ArpSilent) {
             self.answer(id, &packet);
         }
         self.learn(now, id, &packet, to_us)

@@ -84,7 +84,7 @@ impl<D: Driver> Ip<D> {
                 ident,
                 offset,
                 len,
-                more: offset + len < total,
+                more: offset + len < total && !planted!(FragmentUnmarked),
             };
             let mut slot = Slot::new();
             let written = write(path, &mut slot, what, &cut, &mut rest);

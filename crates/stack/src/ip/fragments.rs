@@ -40,7 +40,8 @@ impl<D: Driver> Ip<D> {
             protocol: header.protocol.0,
         };
         let piece = Piece {
-            offset: u32::from(header.fragment_offset) * UNIT,
+            offset: (u32::from(header.fragment_offset) + u32::from(planted!(FragmentsShifted)))
+                * UNIT,
             len: total.saturating_sub(header_len) as u32,
             more: header.more_fragments,
             head,

@@ -231,7 +231,7 @@ impl Neighbours {
             MapEntry::Occupied(mut entry) => {
                 let entry = entry.get_mut();
                 let (believed, before) = match entry.state {
-                    State::Incomplete { .. } => (true, None),
+                    State::Incomplete { .. } => (!planted!(ArpReplyIgnored), None),
                     State::Probe { mac: old, .. } => {
                         (claim == Claim::Reply || old != mac, Some(old))
                     }

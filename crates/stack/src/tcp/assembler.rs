@@ -198,12 +198,16 @@ impl<T: Piece> Assembler<T> {
             {
                 let known = (to - start).min(piece.len());
                 out.duplicate.get_or_insert((start, start + known));
-                piece.trim_front(known);
+                if !planted!(OverlapTwice) {
+                    piece.trim_front(known);
+                }
                 start += known;
                 next = i + 1;
             }
             if piece.is_empty() {
-                release(piece);
+                if !planted!(IslandLeaked) {
+                    release(piece);
+                }
                 break;
             }
             if let Some(&(from, to)) = self.runs.get(next)

@@ -349,6 +349,9 @@ impl Congestion {
         if let Control::Cubic(cubic) = &self.control {
             grow /= cubic.hystart.divisor();
         }
+        if planted!(SlowStartTriples) {
+            grow = newly_acked.saturating_mul(3);
+        }
         let room = self.ssthresh - self.cwnd;
         self.cwnd = self.cwnd.saturating_add(grow.min(room)).min(MAX_CWND);
         grow.saturating_sub(room)
@@ -379,6 +382,9 @@ impl Congestion {
     }
 
     fn after_loss(&mut self, flight: u32) -> u32 {
+        if planted!(WindowAfterLoss) {
+            return self.cwnd;
+        }
         match &mut self.control {
             Control::NewReno(reno) | Control::Dctcp(Dctcp { reno, .. }) => {
                 reno.after_loss(flight, self.smss)
@@ -446,7 +452,9 @@ impl Congestion {
         //# Furthermore, upon a timeout (as specified in [RFC2988]) cwnd MUST be
         //# set to no more than the loss window, LW, which equals 1 full-sized
         //# segment (regardless of the value of IW).
-        self.cwnd = self.smss;
+        if !planted!(WindowAfterTimeout) {
+            self.cwnd = self.smss;
+        }
         self.phase = Phase::Open;
         if let Control::Cubic(cubic) = &mut self.control {
             cubic.on_rto();
@@ -492,6 +500,9 @@ impl Congestion {
 /// RFC 6928 section 2: `min (10*MSS, max (2*MSS, 14600))`.
 #[must_use]
 pub fn initial_window(smss: u32) -> u32 {
+    if planted!(InitialWindow) {
+        return smss.saturating_mul(100);
+    }
     smss.saturating_mul(10)
         .min(smss.saturating_mul(2).max(14_600))
         .min(MAX_CWND)

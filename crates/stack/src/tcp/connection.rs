@@ -114,7 +114,12 @@ impl Open {
     /// TSval of a segment that leaves now: milliseconds, shifted per connection.
     #[inline]
     pub(super) fn timestamp(&self, now: Instant) -> u32 {
-        (now.as_millis() as u32).wrapping_add(self.timestamp_offset)
+        let wrap = if planted!(StampBackwards) {
+            1023
+        } else {
+            u32::MAX
+        };
+        (now.as_millis() as u32 & wrap).wrapping_add(self.timestamp_offset)
     }
 
     /// Looks at every special condition again; called after whatever may have changed one.

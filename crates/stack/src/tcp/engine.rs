@@ -108,6 +108,9 @@ impl Tcp {
     /// Sockets whose readiness may have changed since the last call, each once.
     pub fn take_ready(&mut self) -> Option<TcpReady> {
         let ready = self.ready.pop_front()?;
+        if planted!(WokenOnce) {
+            return Some(ready);
+        }
         match ready {
             TcpReady::Connection(id) => {
                 if let Some(entry) = self.table.get_mut(id) {

@@ -329,7 +329,8 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     // RFC 6298: 1 s, doubled each time
     let shift = u32::from(opening.sent.min(6));
     opening.sent = opening.sent.saturating_add(1);
-    opening.resend_at = cx.now + Duration::from_secs(1 << shift);
+    let second = if planted!(SynTooSoon) { 100 } else { 1000 };
+    opening.resend_at = cx.now + Duration::from_millis(second << shift);
 }
 
 /// Sends a segment without payload; `false` when the link has no room.
@@ -647,7 +648,8 @@ fn new_recv<D: Driver>(
 //# the IP layer (EMTU_S [19]):
 pub(super) fn effective_mss(peer_mss: u32, path: &Path, timestamps: bool) -> u32 {
     let by_path = path.mtu.saturating_sub(headers(path));
-    let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+    let none = !timestamps || planted!(MssWithoutOptions);
+    let options = if none { 0 } else { TIMESTAMPS_LEN };
     peer_mss.min(by_path).max(u32::from(MIN_MSS)) - options
 }
 

@@ -155,7 +155,7 @@ fn straight_line<D: Driver>(
         return false;
     }
     if let Some((value, _)) = seg.timestamps {
-        if value.wrapping_sub(recv.ts_recent) as i32 >= 0 {
+        if value.wrapping_sub(recv.ts_recent) as i32 >= 0 && !planted!(PawsWithoutWrap) {
             recv.record_timestamp(seg.seq, value, cx.now);
         } else {
             return false;
@@ -179,6 +179,9 @@ fn straight_line<D: Driver>(
         receive_in_order(open, cx, link, seg, frame);
     } else {
         drop_frame(cx, link, frame);
+        if planted!(AckStorm) {
+            open.recv.ack_now();
+        }
     }
     true
 }
@@ -561,7 +564,8 @@ fn entered<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, before: Phase) {
         //# When a connection is closed actively, it MUST linger in the TIME-WAIT
         //# state for a time 2xMSL (Maximum Segment Lifetime) (MUST-13).
         Phase::TimeWait => {
-            open.linger_until = cx.now + cx.config.time_wait;
+            let wait = cx.config.time_wait * u32::from(!planted!(NoTimeWait));
+            open.linger_until = cx.now + wait;
             open.send.timer = super::send::SendTimer::Off;
         }
         Phase::FinWait2 => open.linger_until = cx.now + cx.config.fin_wait_2,
@@ -580,7 +584,7 @@ pub(super) fn arrives_in_time_wait<D: Driver>(
     let State::TimeWait(wait) = &mut conn.state else {
         return None;
     };
-    if seg.rst() {
+    if seg.rst() || planted!(TimeWaitSilent) {
         cx.counters.add(TcpEvent::Ignored);
         return None;
     }

@@ -222,7 +222,7 @@ fn send_plan<D: Driver>(
     };
     written.ok_or(Full)?;
     if gathered.len > mss {
-        slot.set_gso_size(mss.min(65_535) as u16);
+        slot.set_gso_size(mss.min(65_535) as u16 + u16::from(planted!(MssOfCutting)));
     }
     cx.ip.send(path, &slot)?;
     cx.counters.add(TcpEvent::Sent);
@@ -360,8 +360,11 @@ impl Gathered {
 #[inline]
 fn gather(send: &mut Send, plan: &Plan, len: u32, most: usize, into: &mut Gathered) {
     if len > 0 {
+        let again = plan.why == Why::Hole && planted!(WrongBytesAgain);
         send.queue
-            .gather(plan.seq, len, |range, sum| into.push(range, sum, most));
+            .gather(plan.seq + u32::from(again), len, |range, sum| {
+                into.push(range, sum, most)
+            });
     }
 }
 
@@ -374,8 +377,9 @@ fn outgoing<D: Driver>(
     (path, seq, carries): (&Path, SeqNum, Carries),
 ) -> Outgoing {
     let mut options = Options::NONE;
-    if open.timestamps {
-        options.timestamps = Some((open.timestamp(cx.now), open.recv.ts_recent));
+    if open.timestamps && !(seq.before(open.send.max) && planted!(StampMissingAgain)) {
+        let echo = u32::from(!planted!(EchoMissing)).wrapping_mul(open.recv.ts_recent);
+        options.timestamps = Some((open.timestamp(cx.now), echo));
     }
     let report = !open.recv.assembler.is_empty() || open.recv.sack.has_dsack();
     if open.send.sack && report {
@@ -383,14 +387,16 @@ fn outgoing<D: Driver>(
         let fit = blocks_that_fit(open.timestamps).min(room);
         let blocks = open.recv.sack.blocks(&open.recv.assembler, fit);
         for (left, right) in blocks.as_slice() {
-            options.sack.push(left.0, right.0);
+            options
+                .sack
+                .push(left.0, (*right + u32::from(planted!(SackTooLong))).0);
         }
     }
     Outgoing {
         source_port: ports.0,
         destination_port: ports.1,
         seq,
-        ack: open.recv.nxt,
+        ack: open.recv.nxt + u32::from(report && planted!(AcksUnreceived)),
         flags: if open.recv.ecn.echoes() {
             Flags::ACK | Flags::ECE
         } else {
@@ -620,7 +626,7 @@ pub(super) fn send_time_wait_ack<D: Driver>(
         source_port: conn.local.port(),
         destination_port: conn.remote.port(),
         seq: wait.snd_nxt,
-        ack: wait.rcv_nxt,
+        ack: wait.rcv_nxt - u32::from(planted!(TimeWaitAckOld)),
         flags: Flags::ACK,
         window: wait.window,
         urgent: 0,

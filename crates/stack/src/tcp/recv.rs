@@ -194,6 +194,12 @@ impl Recv {
         //# "invalidate" the TS.Recent value when a connection is idle for more than 24 days.
         const INVALID_AFTER: Duration = Duration::from_secs(24 * 24 * 3600);
         let age = now.saturating_duration_since(self.ts_recent_at);
+        if planted!(PawsReversed) {
+            return (tsval.wrapping_sub(self.ts_recent) as i32) > 0;
+        }
+        if planted!(PawsWithoutWrap) {
+            return tsval < self.ts_recent;
+        }
         (tsval.wrapping_sub(self.ts_recent) as i32) < 0 && age <= INVALID_AFTER
     }
 
@@ -258,10 +264,15 @@ impl Recv {
     /// Moves what has become contiguous from the assembler to the queue.
     pub(super) fn join<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
         while let Some(piece) = self.assembler.pop_in_order(self.nxt) {
+            if planted!(TextLost) {
+                self.nxt += piece.0.len;
+                endpoint.release(piece.0);
+                continue;
+            }
             self.take_in_order(endpoint, piece.0);
         }
-        if self.fin == Some(self.nxt) {
-            self.nxt += 1;
+        if self.fin == Some(self.nxt) || (self.fin.is_some() && planted!(FinEarly)) {
+            self.nxt += 1 + u32::from(planted!(FinTwice));
             self.finished = true;
             // a peer that sent text behind its FIN: nobody will read it
             self.assembler
@@ -303,6 +314,9 @@ impl Recv {
             //# should not be excessively delayed; in particular, the delay MUST be
             //# less than 0.5 seconds (MUST-40).
             self.ack_at = now + delay;
+            if planted!(NeverAcks) {
+                self.ack_at = Instant::FAR_FUTURE;
+            }
         }
     }
 
@@ -337,6 +351,9 @@ impl Recv {
         //# than the window announced by the most recent <ACK>, if more than one
         //# segment has arrived since the application consumed any data in the
         //# receive buffer).
+        if planted!(WindowShrinks) {
+            return WindowSize(window.0 / 2).unscale(self.scale).0;
+        }
         self.edge = self.edge.max(self.nxt + window.0);
         window.unscale(self.scale).0
     }
@@ -393,7 +410,9 @@ impl Recv {
             return !self.refuses_text();
         }
         let offered = WindowSize(self.wnd());
-        !self.finished && window_update_due(offered, self.would_advertise(), self.mss)
+        !self.finished
+            && !planted!(NoWindowUpdate)
+            && window_update_due(offered, self.would_advertise(), self.mss)
     }
 
     /// Sets the buffer for good.

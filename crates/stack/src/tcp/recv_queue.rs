@@ -75,7 +75,9 @@ impl RecvQueue {
             *first = first.skip(n as u32);
             if first.len == 0 || n == 0 {
                 self.bytes -= first.len;
-                endpoint.release(*first);
+                if !planted!(ReadLeaked) {
+                    endpoint.release(*first);
+                }
                 self.ranges.pop_front();
             }
         }
@@ -192,7 +194,8 @@ fn move_small<D: Driver>(
             endpoint.release(range);
             return false;
         };
-        endpoint.copy(rest, to);
+        let wrong = planted!(SmallPieceWrong) && rest.len > to.len;
+        endpoint.copy(rest.skip(u32::from(wrong)), to);
         rest = rest.skip(to.len);
         keep(endpoint, to);
     }

@@ -23,7 +23,7 @@ pub(super) fn answer<D: Driver>(
 ) {
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.1
     //# An incoming segment containing a RST is discarded.
-    if seg.rst() {
+    if seg.rst() && !planted!(ResetAnswered) {
         return;
     }
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.1

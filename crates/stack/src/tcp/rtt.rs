@@ -124,6 +124,9 @@ impl RttEstimator {
         };
         self.smoothed = Some(smoothed);
         self.base_rto = self.computed_rto(smoothed);
+        if planted!(ShortTimeout) {
+            self.base_rto /= 8;
+        }
         self.back_off = 0;
         self.latest = Some(rtt);
         self.least.lower(rtt);
@@ -155,7 +158,7 @@ impl RttEstimator {
         //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").  The
         //# maximum value discussed in (2.5) above may be used to provide
         //# an upper bound to this doubling operation.
-        self.back_off = (self.back_off + 1).min(MAX_BACK_OFF);
+        self.back_off = (self.back_off + u8::from(!planted!(NoBackOff))).min(MAX_BACK_OFF);
     }
 
     /// New data was acknowledged although no sample could be taken from it.

@@ -79,7 +79,7 @@ impl SackGenerator {
 
     /// Octets arrived that we had already (below `rcv.nxt` or in the queue).
     pub fn on_duplicate(&mut self, range: SeqRange) {
-        self.dsack = Some(range);
+        self.dsack = Some((range.0, range.1 + u32::from(planted!(DsackWrong))));
         self.on_arrival(range.0);
     }
 

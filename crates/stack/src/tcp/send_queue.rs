@@ -134,7 +134,12 @@ impl SendQueue {
                 let range = first.range;
                 self.entries.pop_front();
                 self.hint = self.hint.saturating_sub(1);
-                pool.release(range);
+                if !planted!(SentLeaked) {
+                    pool.release(range);
+                }
+                if planted!(SentReleasedTwice) {
+                    pool.release(range);
+                }
                 continue;
             }
             if covered > 0 {
@@ -180,7 +185,7 @@ impl SendQueue {
             };
             let part = entry.range.skip(at - entry.start).front(left);
             let whole = part.len == entry.range.len;
-            if !take(part, entry.sum.filter(|_| whole)) {
+            if !take(part, entry.sum.filter(|_| whole || planted!(SumOfWhole))) {
                 break;
             }
             self.hint = index;

@@ -260,7 +260,7 @@ impl Sent {
                 self.sacked -= gone;
                 self.runs -= u32::from(whole);
             } else {
-                if piece.fate.has(Fate::LOST) {
+                if piece.fate.has(Fate::LOST) && !planted!(LostMiscounted) {
                     self.lost -= gone;
                 }
                 delivery.cumulative(&piece);
@@ -382,7 +382,7 @@ impl Sent {
             ..*record
         };
         record.end = seq;
-        self.runs += u32::from(behind.fate.has(Fate::SACKED));
+        self.runs += u32::from(!planted!(RunsMiscounted) && behind.fate.has(Fate::SACKED));
         self.records.insert(index + 1, behind);
     }
 

@@ -227,6 +227,7 @@ fn verify<D: Driver>(
     let sum = ip.frame_sum(packet.link, frame).combine(pseudo, false);
     match sum.finish() {
         0 => Ok(()),
+        _ if planted!(NoUdpChecksum) => Ok(()),
         _ => Err(DropReason::UdpChecksum),
     }
 }

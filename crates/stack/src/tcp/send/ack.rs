@@ -147,7 +147,9 @@ impl Send {
     /// Everything below `ack` is acknowledged.
     #[inline]
     fn let_go(&mut self, pool: &mut Pool, ack: SeqNum, now: Instant) -> Acked {
-        let fin = self.fin == Fin::Sent && ack.after(self.queue.end());
+        let end = self.queue.end();
+        let early = ack == end && planted!(FinAckedByData);
+        let fin = self.fin == Fin::Sent && (ack.after(end) || early);
         let bytes = (ack - self.una) - u32::from(fin);
         self.queue.acknowledge(pool, ack);
         self.una = ack;
@@ -230,7 +232,7 @@ impl Send {
             || (self.wl1 == n.seq && self.wl2.before_eq(n.ack))
             || self.wl2.before(n.ack);
         if newer && n.ack.after_eq(self.una) {
-            self.wnd = n.window.0;
+            self.wnd = n.window.0 << u32::from(planted!(WindowScaledTwice));
             self.max_wnd = self.max_wnd.max(n.window.0);
             self.wl1 = n.seq;
             self.wl2 = n.ack;

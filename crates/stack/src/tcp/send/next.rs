@@ -50,7 +50,8 @@ impl Send {
     }
 
     pub(super) fn plan(&self, seq: SeqNum, len: u32, why: Why) -> Plan {
-        let fin = self.fin != Fin::Open && seq + len == self.queue.end();
+        let forgotten = why != Why::Next && planted!(FinForgotten);
+        let fin = self.fin != Fin::Open && seq + len == self.queue.end() && !forgotten;
         Plan { seq, len, fin, why }
     }
 
@@ -78,7 +79,8 @@ impl Send {
     //# If this happens, the sender SHOULD NOT send new data (SHLD-15), but SHOULD retransmit
     //# normally the old unacknowledged data between SND.UNA and SND.UNA+SND.WND (SHLD-16).
     pub(super) fn window_room(&self) -> u32 {
-        (self.una + self.wnd).since(self.nxt).max(0) as u32
+        ((self.una + self.wnd).since(self.nxt).max(0) as u32)
+            .saturating_add(u32::from(planted!(SendsBeyondWindow)))
     }
 
     /// Data from `nxt` on, new or (after a time-out) again; then the FIN.

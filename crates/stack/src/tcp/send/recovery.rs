@@ -22,7 +22,9 @@ impl Send {
         self.note_duplicates(news);
         self.note_tail(news);
         self.detect_spurious(news);
-        if self.recovery.is_some_and(|point| self.una.after_eq(point)) {
+        if self.recovery.is_some_and(|point| self.una.after_eq(point))
+            && !planted!(RecoveryNeverLeft)
+        {
             self.leave_recovery();
             // what ends a recovery has nothing to say about growth
             sample.cwnd_limited = false;

@@ -117,6 +117,7 @@ impl Send {
     pub(in crate::tcp) fn deadline(&self) -> Instant {
         match self.timer {
             SendTimer::Off => Instant::FAR_FUTURE,
+            SendTimer::Retransmit(_) if planted!(NoRetransmissionTimer) => Instant::FAR_FUTURE,
             SendTimer::Retransmit(at)
             | SendTimer::Persist(at)
             | SendTimer::Override(at)
@@ -145,7 +146,7 @@ impl Send {
             SendTimer::Persist(_) => {
                 self.retries += 1;
                 self.probes += 1;
-                self.probe = true;
+                self.probe = !planted!(NoWindowProbe);
                 self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));
             }
             SendTimer::Retransmit(_) => self.on_timeout(now),
