@@ -123,6 +123,18 @@ pub(super) const ALL: &[Step] = &[
         }),
     },
     Step {
+        name: "bugs",
+        why: "the simulator finds mistakes made on purpose in the stack",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: BUGS,
+            target: Some("planted"),
+            environment: FAST_RELEASE,
+            ..PLAIN
+        }),
+    },
+    Step {
         name: "digest",
         why: "the same seed is the same run in debug and release code",
         cost: Cost::Slow,
@@ -247,6 +259,21 @@ const SIMULATION: &[&str] = &[
     "run",
     "--seeds",
     "2000",
+];
+
+/// The simulator against mistakes made on purpose. In a folder of its own: with the feature the
+/// stack is another.
+const BUGS: &[&str] = &[
+    "run",
+    "--release",
+    "--locked",
+    "-p",
+    "gannet-cli",
+    "--features",
+    "planted-bugs",
+    "--",
+    "sim",
+    "bugs",
 ];
 
 /// Loom tests have `loom` in their path.

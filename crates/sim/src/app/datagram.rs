@@ -65,6 +65,8 @@ impl Speaker {
             match cx.stack.udp_send_to(cx.host_now, id, &data, to) {
                 Ok(_) | Err(UdpError::WouldBlock) => {}
                 Err(_) if cx.ledger.outages => {}
+                // more fragments than the path's narrowest link makes of it, or than blocks are free
+                Err(UdpError::TooLarge) if plan.size > 500 => {}
                 Err(error) => cx.ledger.fail(format!("cannot send a datagram: {error:?}")),
             }
             (self.sent, self.at, any) = (self.sent + 1, self.at + plan.gap, true);

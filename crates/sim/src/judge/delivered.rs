@@ -41,9 +41,7 @@ impl Side {
             return;
         }
         self.reset_balance.0 += 1;
-        if let Some((value, _)) = segment.options.timestamps {
-            self.stamps.insert(value);
-        }
+        let old = self.stamp_is_old(segment);
         if segment.has(Flags::SYN) {
             self.hello(Hello::of(segment), segment.header.ack);
         }
@@ -67,10 +65,25 @@ impl Side {
         if segment.has(Flags::FIN) {
             self.fin_handed = Some(to);
         }
-        // (what the window may have had no room for need not be acknowledged)
-        if self.handed_in_order() > before && to <= self.offered && !self.peer_reset {
+        // (what the window may have had no room for need not be acknowledged, nor what is older than
+        // what came before: RFC 7323, PAWS)
+        if self.handed_in_order() > before && !old && to <= self.offered && !self.peer_reset {
             self.ack_due.get_or_insert(now + ACK_WITHIN);
         }
+    }
+
+    /// Remembers the time stamp; whether a newer one was here before.
+    fn stamp_is_old(&mut self, segment: &Segment<'_>) -> bool {
+        let Some((value, _)) = segment.options.timestamps else {
+            return false;
+        };
+        self.stamps.insert(value);
+        let newest = *self.newest.get_or_insert(value);
+        let old = (value.wrapping_sub(newest) as i32) < 0;
+        if !old {
+            self.newest = Some(value);
+        }
+        old
     }
 
     fn hello(&mut self, hello: Hello, ack: u32) {

@@ -68,6 +68,7 @@ impl Side {
     fn sends_reset(&mut self, court: &mut Court<'_>, segment: &Segment<'_>) -> Rule {
         court.counts.resets += 1;
         require!(segment.data.is_empty(), "data with a reset");
+        self.refused = true;
         self.reset_balance.1 += 1;
         let (heard, resets) = self.reset_balance;
         require!(resets <= heard + 1, "a reset that answers a reset");
@@ -288,6 +289,7 @@ impl Side {
             return Err(format!("byte {at} wrong"));
         }
         self.paces(court, from, to)?;
+        self.starts_slowly(court, segment, from)?;
         if (iss as u64 + self.snd_max) >> 32 < (iss as u64 + to) >> 32 {
             court.counts.wraps += 1;
         }
@@ -296,8 +298,9 @@ impl Side {
     }
 
     /// Within the offered window, but for a probe of one; and not more than congestion control may
-    /// ever allow: ten segments, two more while duplicates are acknowledged (RFC 3042), and four
-    /// bytes for each acknowledged.
+    /// ever allow: ten segments, two more while duplicates are acknowledged (RFC 3042), and two
+    /// bytes for each acknowledged or reported: one by which the window grew, and one for what is
+    /// reported, or lost below it, and counts no longer.
     fn sends_within_window(&mut self, court: &mut Court<'_>, to: u64) -> Rule {
         let over = to.saturating_sub(self.allowed);
         court.counts.probes += u64::from(over == 1);
@@ -306,7 +309,7 @@ impl Side {
         let mss = mss.map_or(DEFAULT_MSS, u64::from).min(9000);
         let first = (10 * mss).max(14_600);
         let told = self.snd_una.max(self.reported);
-        let most = first + 2 * mss + told.saturating_mul(4);
+        let most = first + 2 * mss + told.saturating_mul(2);
         let flight = to - self.snd_una.min(to);
         require!(
             flight <= most,
@@ -351,6 +354,29 @@ impl Side {
             }
         }
         self.flies(from, fresh);
+        Ok(())
+    }
+
+    /// After a time-out one segment leaves, and nothing more before the peer says anything (RFC 5681,
+    /// section 3.1). That it was a time-out, and no probe of the tail, is certain when the oldest
+    /// bytes are sent for the third time without a word.
+    fn starts_slowly(&mut self, court: &Court<'_>, segment: &Segment<'_>, from: u64) -> Rule {
+        let mss = self.theirs.and_then(|theirs| theirs.mss);
+        let mss = mss.map_or(DEFAULT_MSS, u64::from);
+        let flight = self.flights.get(&from);
+        let again = flight.is_some_and(|flight| flight.times >= 3);
+        let silent = court.now - self.told_at >= RTO_MIN * 2;
+        let len = segment.data.len() as u64;
+        if from == self.snd_una && again && silent && court.punctual {
+            self.alone = Some((court.now, len));
+        } else if let Some((since, sent)) = self.alone.filter(|(at, _)| *at > self.told_at) {
+            self.alone = Some((since, sent + len));
+            require!(
+                sent + len <= mss || !court.punctual || len <= 1,
+                "{} bytes after a time-out without a word",
+                sent + len
+            );
+        }
         Ok(())
     }
 

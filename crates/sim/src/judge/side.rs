@@ -54,6 +54,8 @@ pub struct Side {
     pub allowed: u64,
     /// When each range that is not acknowledged was last sent, and how often: by start.
     pub flights: BTreeMap<u64, Flight>,
+    /// The last time-out, and bytes sent at it and since.
+    pub alone: Option<(Instant, u64)>,
     /// When we were last told anything.
     pub told_at: Instant,
     /// When we were last told anything that moved `snd_una`.
@@ -69,6 +71,8 @@ pub struct Side {
     pub offered: u64,
     /// Time stamps that we were handed.
     pub stamps: BTreeSet<u32>,
+    /// The newest of them.
+    pub newest: Option<u32>,
     /// The latest time stamp that we sent.
     pub stamped: Option<u32>,
     /// When an acknowledgement of new data is due at the latest.
@@ -76,6 +80,9 @@ pub struct Side {
 
     /// We reset it.
     pub reset: bool,
+    /// We sent a reset, about whatever: perhaps nobody is here any more who owes anything. (The one
+    /// of an abort finds no room in a full ring; the next segment is answered by another.)
+    pub refused: bool,
     /// The peer sent a reset: whether it counts is not ours to say.
     pub peer_reset: bool,
     /// Segments handed to us that are no resets, and resets that we sent.
@@ -128,7 +135,7 @@ impl Side {
 
     /// Whether an acknowledgement is overdue.
     pub fn owes_ack(&mut self, now: Instant) -> bool {
-        let overdue = self.ack_due.is_some_and(|due| now > due) && !self.reset;
+        let overdue = self.ack_due.is_some_and(|due| now > due) && !self.reset && !self.refused;
         if overdue {
             self.ack_due = None;
         }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::{Checksum, Medium};
-use gannet_stack::Config;
+use gannet_stack::{Config, CongestionControl};
 
 use super::dice::Choice;
 use super::{HostPlan, Judges, Mishap, MishapKind, Scenario, Topology, WirePlan};
@@ -144,6 +144,11 @@ fn config(choice: &mut Choice) -> Config {
     tcp.receive_buffer = choice.of(&[256 << 10, 256 << 10, 64 << 10, 16 << 10, 4000]);
     let most = choice.of(&[16 << 20, 1 << 20, 0]);
     tcp.receive_buffer_max = tcp.receive_buffer.max(most);
+    tcp.congestion = choice.of(&[
+        CongestionControl::Cubic,
+        CongestionControl::Cubic,
+        CongestionControl::NewReno,
+    ]);
     config
 }
 
@@ -355,14 +360,18 @@ fn side(choice: &mut Choice) -> Side {
 
 fn datagrams(choice: &mut Choice, frame: &Frame, index: u16) -> Datagrams {
     let (from, to) = two_hosts(choice, frame);
-    // links may be smaller than the interface: stay below what every path carries
+    // links may be smaller than the interface: most stay below what every path carries
+    let size = match choice.percent(30) {
+        true => choice.between(500, u64::from(frame.mtu) * 4),
+        false => choice.between(8, 500),
+    };
     Datagrams {
         from,
         to,
         port: FIRST_PORT + index,
         begins: Instant::ZERO + choice.millis(0, 1000),
         count: choice.between(1, 100),
-        size: choice.between(8, 500) as usize,
+        size: size as usize,
         gap: choice.millis(0, 30),
     }
 }

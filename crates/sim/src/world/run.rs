@@ -337,7 +337,11 @@ impl<'a, W: Witness> World<'a, W> {
                 }
             }
             Turn::Unblock => driver(host, false),
-            Turn::Boot => host.boot(now, self.scenario, &mut self.ledger),
+            // (of two crashes at a time the first to be over ends both)
+            Turn::Boot if host.machine.is_none() => {
+                host.boot(now, self.scenario, &mut self.ledger);
+            }
+            Turn::Boot => {}
             Turn::Calm => {}
         }
         host.due = host.due.min(now);
