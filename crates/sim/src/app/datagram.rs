@@ -65,7 +65,7 @@ impl Speaker {
             match cx.stack.udp_send_to(cx.host_now, id, &data, to) {
                 Ok(_) | Err(UdpError::WouldBlock) => {}
                 Err(_) if cx.ledger.outages => {}
-                // more fragments than the path's narrowest link makes of it, or than blocks are free
+                // more fragments than the path or the memory allows
                 Err(UdpError::TooLarge) if plan.size > 500 => {}
                 Err(error) => cx.ledger.fail(format!("cannot send a datagram: {error:?}")),
             }

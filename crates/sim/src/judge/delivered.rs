@@ -65,8 +65,8 @@ impl Side {
         if segment.has(Flags::FIN) {
             self.fin_handed = Some(to);
         }
-        // (what the window may have had no room for need not be acknowledged, nor what is older than
-        // what came before: RFC 7323, PAWS)
+        // (what the window may have had no room for need not be acknowledged, nor what is older
+        // than what came before: RFC 7323, PAWS)
         if self.handed_in_order() > before && !old && to <= self.offered && !self.peer_reset {
             self.ack_due.get_or_insert(now + ACK_WITHIN);
         }

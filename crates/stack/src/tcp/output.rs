@@ -222,7 +222,7 @@ fn send_plan<D: Driver>(
     };
     written.ok_or(Full)?;
     if gathered.len > mss {
-        slot.set_gso_size(mss.min(65_535) as u16 + u16::from(planted!(MssOfCutting)));
+        slot.set_gso_size(piece_size(mss));
     }
     cx.ip.send(path, &slot)?;
     cx.counters.add(TcpEvent::Sent);
@@ -230,6 +230,12 @@ fn send_plan<D: Driver>(
         open.send.ecn.cwr_sent();
     }
     Ok(gathered.len)
+}
+
+/// The size of the pieces that an interface cuts.
+#[inline]
+fn piece_size(mss: u32) -> u16 {
+    mss.min(65_535) as u16 + u16::from(planted!(MssOfCutting))
 }
 
 /// What new data says when the window was reduced since the last.
