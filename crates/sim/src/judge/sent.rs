@@ -358,8 +358,8 @@ impl Side {
     }
 
     /// After a time-out one segment leaves, and nothing more before the peer says anything (RFC
-    /// 5681, section 3.1). That it was a time-out, and no probe of the tail, is certain when the oldest
-    /// bytes are sent for the third time without a word.
+    /// 5681, section 3.1). That it was a time-out, and no probe of the tail, is certain when the
+    /// oldest bytes are sent for the third time without a word.
     fn starts_slowly(&mut self, court: &Court<'_>, segment: &Segment<'_>, from: u64) -> Rule {
         let mss = self.theirs.and_then(|theirs| theirs.mss);
         let mss = mss.map_or(DEFAULT_MSS, u64::from);
