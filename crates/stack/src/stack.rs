@@ -20,7 +20,7 @@ use crate::counters::{DropReason, Drops, Statistics};
 use crate::dhcp::Dhcp;
 use crate::icmp::{Icmp, Report, ReportKind};
 use crate::ip::{Ip, Packet, Route};
-use crate::link::{LinkAddress, LinkConfig, LinkId};
+use crate::link::{LinkAddress, LinkConfig, LinkId, Pressure};
 use crate::tcp::{IcmpError, IcmpErrorKind, Tcp};
 use crate::udp::{Delivery, Udp};
 
@@ -108,6 +108,9 @@ impl<D: Driver> Stack<D> {
             }
             if let Some((_, link)) = self.ip.links.at_mut(index) {
                 link.heard = heard;
+                if heard || link.pressure != Pressure::None {
+                    self.tcp.look_at_memory(&mut self.ip, index);
+                }
             }
             any |= heard;
         }

@@ -68,6 +68,8 @@ pub struct Wheel {
     /// Every timer with a tick below this has expired.
     elapsed: u64,
     armed: usize,
+    /// Nothing expires before this: most polls look no further.
+    quiet_until: Instant,
 }
 
 impl Wheel {
@@ -82,6 +84,7 @@ impl Wheel {
             levels: 0,
             elapsed: 0,
             armed: 0,
+            quiet_until: Instant::ZERO,
         }
     }
 
@@ -128,6 +131,9 @@ impl Wheel {
             self.unlink(key);
         }
         self.link(key, tick);
+        if let Some((_, first)) = self.next_slot() {
+            self.quiet_until = self.quiet_until.min(instant(first));
+        }
     }
 
     /// Disarms timer `key`; nothing happens if it is not armed.
@@ -146,7 +152,15 @@ impl Wheel {
 
     /// Removes and returns one timer that has expired at `now`. Between calls timers may be armed
     /// and cancelled. (Arming one in the past from within such a loop makes the loop endless.)
+    #[inline]
     pub fn pop_expired(&mut self, now: Instant) -> Option<u32> {
+        if now < self.quiet_until {
+            return None;
+        }
+        self.look_for_expired(now)
+    }
+
+    fn look_for_expired(&mut self, now: Instant) -> Option<u32> {
         let now = now.as_nanos() / TICK;
         while let Some((slot, tick)) = self.next_slot() {
             if tick > now {
@@ -161,6 +175,7 @@ impl Wheel {
             self.deal_out(slot);
         }
         self.elapsed = self.elapsed.max(now);
+        self.quiet_until = self.next_expiry().unwrap_or(Instant::FAR_FUTURE);
         None
     }
 

@@ -149,6 +149,7 @@ impl Header {
     ///
     /// # Errors
     /// See [`ParseError`]; never `BadChecksum`.
+    #[inline]
     pub fn parse_unverified(bytes: &[u8], available: usize) -> Result<(Self, usize), ParseError> {
         let (header, header_len) = Self::parse_fixed(bytes)?;
         let total_len = usize::from(header.total_len);
@@ -163,6 +164,7 @@ impl Header {
     ///
     /// # Errors
     /// `Truncated`, `BadVersion`, `BadHeaderLength`.
+    #[inline]
     pub(crate) fn parse_fixed(bytes: &[u8]) -> Result<(Self, usize), ParseError> {
         let b = bytes
             .first_chunk::<HEADER_LEN>()
@@ -194,7 +196,10 @@ impl Header {
             protocol: IpProtocol(b[9]),
             src: Ipv4Addr::new(b[12], b[13], b[14], b[15]),
             dst: Ipv4Addr::new(b[16], b[17], b[18], b[19]),
-            options: OptionReport::parse(options),
+            options: match options {
+                [] => OptionReport::default(),
+                _ => OptionReport::parse(options),
+            },
         };
         Ok((header, header_len))
     }

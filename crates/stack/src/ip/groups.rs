@@ -45,6 +45,12 @@ pub(super) struct Groups<A> {
 }
 
 impl<A: Copy + Eq> Groups<A> {
+    /// No link has any.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
     pub(super) fn new(seed: u64) -> Self {
         Groups {
             links: Vec::new(),

@@ -22,6 +22,16 @@ pub(super) enum Cast {
     Untold,
 }
 
+/// The ends of packets that were found in order: most packets have the ends of the one before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Flow {
+    link: LinkId,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    /// When that was found, in terms of what is known of links and addresses.
+    epoch: u32,
+}
+
 impl<D: Driver> Ip<D> {
     /// A frame arrived on `link`. When it holds a packet for us, the frame is stripped and trimmed
     /// to the IP payload, which is the caller's to keep or release. Everything else ends here.
@@ -44,6 +54,7 @@ impl<D: Driver> Ip<D> {
     }
 
     /// The steps. `Ok(None)`: the frame was ARP's and is dealt with.
+    #[inline(always)]
     fn check(
         &mut self,
         now: Instant,
@@ -74,14 +85,18 @@ impl<D: Driver> Ip<D> {
             Err(reason) => return Err(reason),
         };
         options_harmless(&header)?;
-        if link.config.loopback {
-            // Only we put packets on this link; but the address may have gone meanwhile.
-            self.still_ours(header.src)?;
-        } else {
-            source_possible(link, header.src)?;
-            self.not_from_ourselves(header.src)?;
+        let flow = Flow {
+            link: id,
+            source: header.src,
+            destination: header.dst,
+            epoch: self.epoch,
+        };
+        if self.known != Some(flow) || cast == Cast::Many {
+            self.ends_in_order((id, link), &header, cast)?;
+            if cast != Cast::Many && self.is_local(header.dst.into()) {
+                self.known = Some(flow);
+            }
         }
-        self.for_us((id, link), &header, cast)?;
         if is_fragment(&header) {
             return self.fragment_arrives(now, (id, &header, header_len), frame);
         }
@@ -109,6 +124,23 @@ impl<D: Driver> Ip<D> {
             tos: header.tos,
         };
         Ok(Some((packet, header.protocol)))
+    }
+
+    /// Whether the addresses are possible and the packet is for us.
+    fn ends_in_order(
+        &self,
+        (id, link): (LinkId, &Link<D>),
+        header: &Header,
+        cast: Cast,
+    ) -> Result<(), DropReason> {
+        if link.config.loopback {
+            // Only we put packets on this link; but the address may have gone meanwhile.
+            self.still_ours(header.src)?;
+        } else {
+            source_possible(link, header.src)?;
+            self.not_from_ourselves(header.src)?;
+        }
+        self.for_us((id, link), header, cast)
     }
 
     /// LAND (1997): a packet that claims to come from the host it goes to.
@@ -146,6 +178,9 @@ impl<D: Driver> Ip<D> {
         if !ours {
             return Err(DropReason::IpNotForUs);
         }
+        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
+        //# A TCP implementation MUST silently discard an incoming SYN segment that is addressed
+        //# to a broadcast or multicast address [(MUST-57)].
         if (broadcast || group) && header.protocol == IpProtocol::TCP {
             return Err(DropReason::TcpBroadcast);
         }
@@ -176,7 +211,7 @@ fn addressed_to_us<D: Driver>(endpoint: &Endpoint<D>, to: MacAddr) -> Result<Cas
 }
 
 /// Version, header length, total length; the checksum unless the bytes never left memory.
-#[inline]
+#[inline(always)]
 fn ip_header<D: Driver>(
     endpoint: &Endpoint<D>,
     frame: &Frame,
@@ -241,7 +276,9 @@ fn options_harmless(header: &Header) -> Result<(), DropReason> {
 //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
 //# A host MUST silently discard an incoming datagram containing an IP source address that is
 //# invalid by the rules of this section.
-#[inline]
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
+//# An incoming SYN with an invalid source address MUST be ignored either by TCP or by the
+//# IP layer [(MUST-63)] (see Section 3.2.1.3).
 fn source_possible<D: Driver>(link: &Link<D>, source: Ipv4Addr) -> Result<(), DropReason> {
     if let Some(peer) = link.config.peer {
         // The far end of a channel is one host, and nobody else writes into it.

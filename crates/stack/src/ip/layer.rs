@@ -8,6 +8,7 @@ use gannet_link::{Driver, Endpoint};
 
 use super::groups::Groups;
 use super::ident::Idents;
+use super::input::Flow;
 use super::mtu::PathMtus;
 use super::path::Path;
 use super::probe::Probes;
@@ -41,6 +42,8 @@ pub struct Ip<D> {
     pub(super) groups_six: Groups<Ipv6Addr>,
     /// Changes whenever a path chosen before may be wrong now.
     pub(super) epoch: u32,
+    /// The ends of the last packet of IPv4 for us alone.
+    pub(super) known: Option<Flow>,
     /// The first bytes of the packet that came in last, unless it was TCP: for ICMP errors.
     pub(crate) quote: [u8; QUOTE_LEN],
     pub(crate) drops: Drops,
@@ -66,6 +69,7 @@ impl<D: Driver> Ip<D> {
             groups: Groups::new(config.seed),
             groups_six: Groups::new(!config.seed),
             epoch: 0,
+            known: None,
             quote: [0; QUOTE_LEN],
             drops: Drops::new(),
             statistics: Statistics::new(),
@@ -200,8 +204,8 @@ impl<D: Driver> Ip<D> {
 
     /// A router told that packets of `mtu` bytes fit on the way to `destination` (0: it did not
     /// tell). The caller has checked that the message is about a packet of its own. Returns what is
-    ///
-    /// used from now on: at least 552 bytes (1,280 for IPv6), never more than before, for ten minutes.
+    /// used from now on: at least 552 bytes (1,280 for IPv6), never more than before, for ten
+    /// minutes.
     pub fn reduce_mtu(&mut self, destination: IpAddr, mtu: u32, now: Instant) -> u32 {
         let current = self.path(None, destination).map_or(65_535, |p| p.mtu);
         if planted!(MtuIgnored) {
@@ -231,7 +235,20 @@ impl<D: Driver> Ip<D> {
     }
 
     /// Expired timers: neighbours asked again or given up, narrow paths forgotten.
+    #[inline]
     pub(crate) fn poll(&mut self, now: Instant) {
+        self.six.tick(now);
+        let unused = self.neighbours.is_empty()
+            && self.six.is_unused()
+            && self.groups.is_empty()
+            && self.groups_six.is_empty()
+            && self.mtus.is_empty();
+        if !unused {
+            self.poll_timers(now);
+        }
+    }
+
+    fn poll_timers(&mut self, now: Instant) {
         if self.mtus.poll(now) {
             self.epoch = self.epoch.wrapping_add(1);
         }

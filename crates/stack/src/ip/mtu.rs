@@ -90,6 +90,12 @@ impl PathMtus {
         self.list.first().map(|n| n.expires)
     }
 
+    /// Every path is as wide as its link.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Forgets what is old; whether anything was.
     pub(super) fn poll(&mut self, now: Instant) -> bool {
         let old = self.list.iter().take_while(|n| n.expires <= now).count();

@@ -101,17 +101,17 @@ impl<D: Driver> Ip<D> {
         let link = self.links.get_mut(path.link).ok_or(Full)?;
         link.endpoint.transmit(slot)?;
         let at = path.header.map_or(0, |h| h.as_slice().len());
-        match slot.inline().get(at..) {
-            Some([0x60..=0x6f, _, _, _, a, b, protocol, ..]) => {
-                let bytes = ipv6::HEADER_LEN as u64 + u64::from(u16::from_be_bytes([*a, *b]));
-                self.statistics.count_out(IpProtocol(*protocol), bytes);
+        let Some(head) = slot.inline().get(at..).and_then(|h| h.first_chunk::<10>()) else {
+            return Ok(());
+        };
+        let (len, protocol) = match head[0] >> 4 {
+            4 => (u16::from_be_bytes([head[2], head[3]]).into(), head[9]),
+            _ => {
+                let payload = u64::from(u16::from_be_bytes([head[4], head[5]]));
+                (ipv6::HEADER_LEN as u64 + payload, head[6])
             }
-            Some([_, _, a, b, _, _, _, _, _, protocol, ..]) => {
-                let bytes = u64::from(u16::from_be_bytes([*a, *b]));
-                self.statistics.count_out(IpProtocol(*protocol), bytes);
-            }
-            _ => {}
-        }
+        };
+        self.statistics.count_out(IpProtocol(protocol), len);
         Ok(())
     }
 

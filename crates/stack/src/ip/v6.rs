@@ -107,6 +107,21 @@ impl Six {
         &self.key
     }
 
+    /// The time is `now`.
+    #[inline]
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.clock = now;
+    }
+
+    /// Whether there is nothing that a timer could be for.
+    #[inline]
+    pub(super) fn is_unused(&self) -> bool {
+        self.own.is_empty()
+            && self.soliciting.is_empty()
+            && self.discovery.is_empty()
+            && self.routers.is_empty()
+    }
+
     /// When the next of its timers expires.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let own = self.own.iter().map(Own::deadline).min();

@@ -12,9 +12,9 @@ use crate::tcp::{
 };
 
 impl<D: Driver> Stack<D> {
-    /// Listens on `local` (address 0.0.0.0: every address of ours; `::`: those of both families; port
-    /// 0: any free one). At most
-    /// `backlog` connections wait to be accepted; those half open are bounded by
+    /// Listens on `local` (address 0.0.0.0: every address of ours; `::`: those of both families;
+    /// port 0: any free one). At most `backlog` connections wait to be accepted; those half open
+    /// are bounded by
     /// [`crate::TcpConfig::syn_backlog`].
     ///
     /// # Errors

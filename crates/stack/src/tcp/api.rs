@@ -568,6 +568,7 @@ impl Tcp {
                 open.refresh();
             }
             open.send.buffer_max = settings.send_buffer_max;
+            open.send.fit_buffer();
             if let Some(bytes) = settings.receive_buffer {
                 open.recv.set_buffer(bytes);
             }

@@ -82,13 +82,8 @@ impl Tcp {
         let head = head.get(..n).unwrap_or(&[]);
         let preview = Preview::parse(head).map_err(|_| TcpEvent::BadHeader)?;
         let seg_ports = (preview.source_port, preview.destination_port);
-        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
-        //# A TCP implementation MUST silently discard an incoming SYN segment that is addressed
-        //# to a broadcast or multicast address [(MUST-57)].
-        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
-        //# An incoming SYN with an invalid source address MUST be ignored either by TCP or by the
-        //# IP layer [(MUST-63)] (see Section 3.2.1.3).
-        if seg_ports.0 == 0 || seg_ports.1 == 0 || ip.is_broadcast(packet.destination) {
+        // (what is for many, or from an impossible source, has been dropped by IP)
+        if seg_ports.0 == 0 || seg_ports.1 == 0 {
             return Err(TcpEvent::BadAddress);
         }
         let seg = preview.into_segment(head, ecn::is_marked(packet.tos), frame);

@@ -149,7 +149,9 @@ impl Tcp {
                 self.owe(index);
             }
         }
-        while let Some(place) = self.requests.pop_expired(now) {
+        while self.requests.len() > 0
+            && let Some(place) = self.requests.pop_expired(now)
+        {
             self.request_expired(ip, now, place);
         }
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
@@ -158,8 +160,10 @@ impl Tcp {
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
         //# In general, the processing of received segments MUST be implemented to aggregate ACK
         //# segments whenever possible (MUST-58).
-        self.look_at_memory(ip);
         self.call_memory_waiters(ip);
+        if self.stuck.is_empty() && self.owing.is_empty() {
+            return;
+        }
         let mut serving = core::mem::take(&mut self.serving);
         for index in self.stuck.drain(..) {
             if let Some(entry) = self.table.at_mut(index) {
@@ -326,6 +330,30 @@ impl Tcp {
 
     #[inline]
     fn settle<D: Driver>(&mut self, ip: &mut Ip<D>, index: u32) {
+        let Tcp {
+            config,
+            wheel,
+            table,
+            ..
+        } = self;
+        let Some(entry) = table.at_mut(index) else {
+            return;
+        };
+        if !entry.conn.attached || entry.conn.is_closed() {
+            return self.settle_in_full(ip, index);
+        }
+        let at = entry.conn.deadline(config);
+        if at < entry.armed {
+            entry.armed = at;
+            wheel.arm(index, at);
+        }
+        if entry.take_news() {
+            self.tell_ready(index);
+        }
+    }
+
+    /// As [`Tcp::settle`] for a connection that is over, or that nobody holds.
+    fn settle_in_full<D: Driver>(&mut self, ip: &mut Ip<D>, index: u32) {
         let Some(entry) = self.table.at_mut(index) else {
             return;
         };
@@ -401,20 +429,15 @@ impl Tcp {
         }
     }
 
-    #[inline]
     fn settle_readiness(&mut self, index: u32) {
-        let Some(entry) = self.table.at_mut(index) else {
-            return;
-        };
-        let is = (entry.conn.is_readable(), entry.conn.is_writable());
-        let news = (is.0 && !entry.was.0) || (is.1 && !entry.was.1) || entry.conn.error.is_some();
-        let news = core::mem::take(&mut entry.conn.news) || news;
-        entry.was = is;
-        if news
-            && entry.conn.attached
-            && !core::mem::replace(&mut entry.signalled, true)
-            && let Some(id) = self.table.id(index)
-        {
+        let entry = self.table.at_mut(index);
+        if entry.is_some_and(|e| e.take_news()) {
+            self.tell_ready(index);
+        }
+    }
+
+    fn tell_ready(&mut self, index: u32) {
+        if let Some(id) = self.table.id(index) {
             self.ready.push_back(TcpReady::Connection(id));
         }
     }

@@ -563,6 +563,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     (send.sack, send.timestamps) = (sack, timestamps);
     send.nagle = conn.settings.nagle;
     (send.buffer, send.buffer_max) = (conn.settings.send_buffer, conn.settings.send_buffer_max);
+    send.fit_buffer();
     send.last_progress = cx.now;
     let window = u32::from(opening.window);
     let mut recv = new_recv(conn, cx, &opening, scale.is_some(), window);

@@ -16,19 +16,17 @@ use crate::ip::Ip;
 use crate::link::{LinkId, Pressure};
 
 impl Tcp {
-    /// Looks at every link's memory, and tells its connections when that has changed.
+    /// Looks at the memory of the link at `index`, and tells its connections when that has changed.
     #[inline]
-    pub(super) fn look_at_memory<D: Driver>(&mut self, ip: &mut Ip<D>) {
-        for index in 0..ip.links.len() {
-            let Some((id, link)) = ip.links.at_mut(index) else {
-                break;
-            };
-            // (on a channel what arrives lies in the peer's memory)
-            let now = Pressure::of(&link.endpoint.pool, link.pressure);
-            if now != link.pressure && link.config.peer.is_none() {
-                link.pressure = now;
-                self.tell(ip, id, now);
-            }
+    pub(crate) fn look_at_memory<D: Driver>(&mut self, ip: &mut Ip<D>, index: usize) {
+        let Some((id, link)) = ip.links.at_mut(index) else {
+            return;
+        };
+        // (on a channel what arrives lies in the peer's memory)
+        let now = Pressure::of(&link.endpoint.pool, link.pressure);
+        if now != link.pressure && link.config.peer.is_none() {
+            link.pressure = now;
+            self.tell(ip, id, now);
         }
     }
 

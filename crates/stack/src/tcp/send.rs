@@ -184,6 +184,8 @@ pub(super) struct Send {
     pub(super) buffer: u32,
     /// See `buffer`.
     pub(super) buffer_max: u32,
+    /// See [`Send::buffer_now`].
+    fitted: u32,
     pub(super) retransmissions: u64,
     pub(super) timeouts: u64,
     pub(super) recoveries: u64,
@@ -247,6 +249,7 @@ impl Send {
             soft_error: None,
             buffer: 0,
             buffer_max: 0,
+            fitted: 0,
             retransmissions: 0,
             timeouts: 0,
             recoveries: 0,
@@ -293,8 +296,14 @@ impl Send {
     /// is acknowledged; another waits behind it, so that acknowledgements find something to send.
     #[inline]
     pub(super) fn buffer_now(&self) -> u32 {
+        self.fitted
+    }
+
+    /// The congestion window, or what the application wants, is another.
+    #[inline]
+    pub(super) fn fit_buffer(&mut self) {
         let grown = self.congestion.cwnd().saturating_mul(2);
-        self.buffer.max(grown.min(self.buffer_max))
+        self.fitted = self.buffer.max(grown.min(self.buffer_max));
     }
 
     /// Room in the send buffer.

@@ -46,6 +46,20 @@ pub(super) struct Entry {
     pub(super) kept: Kept,
 }
 
+impl Entry {
+    /// Whether its holder must be told that readiness has changed, and has not been told yet.
+    #[inline]
+    pub(super) fn take_news(&mut self) -> bool {
+        let is = (self.conn.is_readable(), self.conn.is_writable());
+        let news = (is.0 && !self.was.0) || (is.1 && !self.was.1) || self.conn.error.is_some();
+        self.was = is;
+        if !(core::mem::take(&mut self.conn.news) || news) {
+            return false;
+        }
+        self.conn.attached && !core::mem::replace(&mut self.signalled, true)
+    }
+}
+
 /// A listening socket.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -70,13 +84,31 @@ struct ListenerPlace {
     listener: Option<Listener>,
 }
 
+/// Both ends of IPv4, as quick to compare as can be: addresses and ports.
+type Four = (u64, u32);
+
+/// No connection.
+const NOBODY: (Four, u32) = ((0, 0), u32::MAX);
+
+#[inline]
+fn four(local: &SocketAddr, remote: &SocketAddr) -> Option<Four> {
+    let (SocketAddr::V4(local), SocketAddr::V4(remote)) = (local, remote) else {
+        return None;
+    };
+    let addresses = u64::from(local.ip().to_bits()) << 32 | u64::from(remote.ip().to_bits());
+    Some((
+        addresses,
+        u32::from(local.port()) << 16 | u32::from(remote.port()),
+    ))
+}
+
 /// All of them.
 pub(super) struct Table {
     places: Vec<Place>,
     free: Vec<u32>,
     pairs: HashMap<Ends, u32, KeyedState>,
-    /// The connection that the last segment was for.
-    last: Option<(Pair, u32)>,
+    /// The connection of IPv4 that the last segment was for; address and port 0 are nobody's.
+    last: (Four, u32),
     listeners: Vec<ListenerPlace>,
 }
 
@@ -86,7 +118,7 @@ impl Table {
             places: Vec::new(),
             free: Vec::new(),
             pairs: HashMap::with_hasher(KeyedState::new(key)),
-            last: None,
+            last: NOBODY,
             listeners: Vec::new(),
         }
     }
@@ -144,8 +176,8 @@ impl Table {
         if self.pairs.get(&ends) == Some(&index) {
             self.pairs.remove(&ends);
         }
-        if self.last.is_some_and(|(_, i)| i == index) {
-            self.last = None;
+        if self.last.1 == index {
+            self.last = NOBODY;
         }
     }
 
@@ -189,14 +221,14 @@ impl Table {
     /// Index of the connection between these ends.
     #[inline]
     pub(super) fn find(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
-        let pair = (local, remote);
-        if let Some((last, index)) = self.last
-            && last == pair
-        {
-            return Some(index);
+        let ends = four(&local, &remote);
+        if ends == Some(self.last.0) {
+            return Some(self.last.1);
         }
-        let index = *self.pairs.get(&Ends::from(pair))?;
-        self.last = Some((pair, index));
+        let index = *self.pairs.get(&Ends::from((local, remote)))?;
+        if let Some(ends) = ends {
+            self.last = (ends, index);
+        }
         Some(index)
     }
 

@@ -53,6 +53,12 @@ pub(in crate::ip) struct Soliciting {
 }
 
 impl Routers {
+    /// Neither routers nor networks are known.
+    #[inline]
+    pub(in crate::ip) fn is_empty(&self) -> bool {
+        self.routers.is_empty() && self.networks.is_empty()
+    }
+
     pub(super) const fn new() -> Self {
         Routers {
             routers: Vec::new(),

@@ -31,7 +31,6 @@ pub(in crate::ip) fn group_station(group: Ipv6Addr) -> MacAddr {
 impl<D: Driver> Ip<D> {
     /// Expired timers of IPv6.
     pub(in crate::ip) fn poll_six(&mut self, now: Instant) {
-        self.six.clock = now;
         self.poll_own(now);
         if self.six.routers.poll(now) {
             self.epoch = self.epoch.wrapping_add(1);

@@ -37,10 +37,12 @@ impl Send {
         sample.flight_before = self.flight();
         sample.cwnd_limited = self.cwnd_limited;
         let plain = n.sack.is_empty() && !n.ece && n.ack.after(self.una);
-        if plain && self.is_untroubled() {
-            return self.on_ack_in_order(pool, n, sample);
-        }
-        self.on_any_ack(pool, n, sample)
+        let acked = match plain && self.is_untroubled() {
+            true => self.on_ack_in_order(pool, n, sample),
+            false => self.on_any_ack(pool, n, sample),
+        };
+        self.fit_buffer();
+        acked
     }
 
     /// The straight line: nothing is lost, SACKed, probed or doubted, and `n` acknowledges more.
