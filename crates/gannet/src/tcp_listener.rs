@@ -50,7 +50,8 @@ struct Listening {
 }
 
 impl TcpListener {
-    /// Listens at the first address that works (0.0.0.0: all of the host's, `::`: those of both families; port 0: a free one).
+    /// Listens at the first address that works (0.0.0.0: all of the host's, `::`: those of both
+    /// families; port 0: a free one).
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's.

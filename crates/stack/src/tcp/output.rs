@@ -207,9 +207,7 @@ fn send_plan<D: Driver>(
         out.flags |= Flags::FIN;
     }
     let new_data = gathered.len > 0 && plan.seq == open.send.max && plan.why == Why::Next;
-    if new_data {
-        out.flags |= window_reduced(&open.send);
-    }
+    out.flags |= window_reduced(&open.send, new_data);
     point_to_urgent(open, plan, &mut out);
     out.window = open.recv.advertise();
     let mut slot = Slot::new();
@@ -240,11 +238,11 @@ fn piece_size(mss: u32) -> u16 {
 
 /// What new data says when the window was reduced since the last.
 #[inline]
-fn window_reduced(send: &Send) -> Flags {
+fn window_reduced(send: &Send, new_data: bool) -> Flags {
     //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
     //# When the TCP data sender is ready to set the CWR bit after reducing the congestion
     //# window, it SHOULD set the CWR bit only on the first new data packet that it transmits.
-    if send.ecn.owes_cwr() {
+    if new_data && send.ecn.owes_cwr() {
         Flags::CWR
     } else {
         Flags::empty()

@@ -187,8 +187,9 @@ impl Soliciting {
 
     /// Whether to ask now.
     //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.7
-    //# To obtain Router Advertisements quickly, a host SHOULD transmit up to MAX_RTR_SOLICITATIONS Router
-    //# Solicitation messages, each separated by at least RTR_SOLICITATION_INTERVAL seconds.
+    //# To obtain Router Advertisements quickly, a host SHOULD transmit up to
+    //# MAX_RTR_SOLICITATIONS Router Solicitation messages, each separated by at least
+    //# RTR_SOLICITATION_INTERVAL seconds.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         if now < self.next {
             return false;
