@@ -163,6 +163,18 @@ impl TcpListener {
         Ok(())
     }
 
+    /// Takes data in the SYNs of peers that were here before (TCP Fast Open, RFC 7413), of at most
+    /// `pending` at a time that have yet to acknowledge; 0, the default: of none. Such a connection
+    /// is accepted, read and written before its handshake ends. The network may deliver a SYN
+    /// again when its connection is long over: only for requests that may arrive twice.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_fast_open(&self, pending: u16) -> io::Result<()> {
+        self.set_option(TcpOption::FastOpen(pending));
+        Ok(())
+    }
+
     fn set_option(&self, option: TcpOption) {
         let Listening { host, id, .. } = &*self.socket;
         host.shared

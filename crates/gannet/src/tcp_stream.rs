@@ -100,7 +100,22 @@ impl TcpStream {
     /// `ConnectionRefused` when nobody listens there; `HostUnreachable` when no process of the
     /// network has the address; `NetworkUnreachable` without a route; `TimedOut`.
     pub fn connect(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpStream> {
-        first_that_works(address, |to| open(host, to, Instant::FAR_FUTURE))
+        first_that_works(address, |to| open(host, to, (Instant::FAR_FUTURE, &[])))
+    }
+
+    /// Connects to the first address that works, and writes all of `data`: with the first packet
+    /// where [`crate::FastOpenConfig::client`] is set and the server said that it takes it so (TCP
+    /// Fast Open, RFC 7413), which saves a round trip; else after the handshake. With Fast Open the
+    /// network may deliver the data twice: only for requests that may arrive twice.
+    ///
+    /// # Errors
+    /// As [`TcpStream::connect`], and those of writing.
+    pub fn connect_with_data(
+        host: &Host,
+        address: impl ToSocketAddrs,
+        data: &[u8],
+    ) -> io::Result<TcpStream> {
+        first_that_works(address, |to| open(host, to, (Instant::FAR_FUTURE, data)))
     }
 
     /// As [`TcpStream::connect`], for one address, and not for ever.
@@ -115,7 +130,7 @@ impl TcpStream {
         if timeout.is_zero() {
             return Err(zero_timeout());
         }
-        first_that_works(address, |to| open(host, to, deadline(Some(timeout))))
+        first_that_works(address, |to| open(host, to, (deadline(Some(timeout)), &[])))
     }
 
     /// The peer's end.
@@ -459,13 +474,14 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Connects to `to` and waits until it is open, or has failed.
-fn open(host: &Host, to: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
+fn open(host: &Host, to: SocketAddr, (deadline, data): (Instant, &[u8])) -> io::Result<TcpStream> {
     let host = host.inner();
     host.shared.reach(to.ip())?;
-    let id = host
-        .shared
-        .call(|shard, now| shard.stack.tcp_connect(now, None, to));
-    let id = id.map_err(|error| connect_failed(to, error))?;
+    let begun = host.shared.call(|shard, now| match data {
+        [] => shard.stack.tcp_connect(now, None, to).map(|id| (id, 0)),
+        _ => shard.stack.tcp_connect_with_data(now, None, to, data),
+    });
+    let (id, written) = begun.map_err(|error| connect_failed(to, error))?;
     let once = Habit::default();
     let how = (Patience::Until(deadline), &once);
     let opened = host.shared.wait(Socket::Connection(id), how, |shard, _| {
@@ -481,7 +497,9 @@ fn open(host: &Host, to: SocketAddr, deadline: Instant) -> io::Result<TcpStream>
     match opened {
         Ok(addresses) => {
             let (local, peer) = addresses.unwrap_or((to, to));
-            Ok(TcpStream::new(host.clone(), id, local, peer))
+            let mut stream = TcpStream::new(host.clone(), id, local, peer);
+            stream.write_all(data.get(written..).unwrap_or_default())?;
+            Ok(stream)
         }
         Err(error) => {
             host.shared

@@ -132,9 +132,50 @@ pub struct TcpConfig {
     pub pacing: Pacing,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
+    /// Data in the SYN (RFC 7413).
+    pub fast_open: FastOpenConfig,
     /// Take the straight-line paths where they apply. Off: the general paths always, which must
     /// send the same bytes; for the test that proves it.
     pub straight_line: bool,
+}
+
+/// TCP Fast Open (RFC 7413): data in the SYN, one round trip less for a peer that was here before.
+/// Off by default, and only for what may arrive twice: the network may deliver a SYN again when its
+/// connection is long over, and with it the data.
+//= https://www.rfc-editor.org/rfc/rfc7413#section-4.2
+//# It MUST be turned on explicitly by
+//# the application.
+//= https://www.rfc-editor.org/rfc/rfc7413#section-6.1
+//# Nevertheless, a client
+//# that cannot handle receiving the same SYN data more than once MUST
+//# NOT enable TFO to send data in a SYN.
+//= https://www.rfc-editor.org/rfc/rfc7413#section-6.1
+//# Similarly, a server that
+//# cannot accept receiving the same SYN data more than once MUST NOT
+//# enable TFO to receive data in a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastOpenConfig {
+    /// `Stack::tcp_connect_with_data` may put data into the SYN. Off: it follows the handshake.
+    pub client: bool,
+    /// Every new listener takes data in SYNs; one alone: `TcpOption::FastOpen`.
+    pub server: bool,
+    /// Connections per listener that were opened so and whose peer has yet to acknowledge; one more
+    /// is opened in the ordinary way.
+    pub pending_max: u16,
+    /// Servers that the client remembers (about 100 bytes each); one more replaces the one not used
+    /// for longest.
+    pub servers_max: usize,
+}
+
+impl Default for FastOpenConfig {
+    fn default() -> Self {
+        FastOpenConfig {
+            client: false,
+            server: false,
+            pending_max: 256,
+            servers_max: 1024,
+        }
+    }
 }
 
 /// When a SYN is answered without being remembered (RFC 4987 section 3.6). A connection made so has
@@ -180,6 +221,7 @@ impl Default for TcpConfig {
             congestion: CongestionControl::default(),
             pacing: Pacing::default(),
             ecn: EcnMode::default(),
+            fast_open: FastOpenConfig::default(),
             straight_line: true,
         }
     }

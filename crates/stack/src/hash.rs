@@ -52,6 +52,8 @@ pub enum Purpose {
     SynCookie = 6,
     /// Identifications of datagrams in fragments.
     FragmentIdent = 7,
+    /// Cookies of TCP Fast Open (RFC 7413).
+    FastOpen = 8,
     /// Interface identifiers (RFC 7217).
     InterfaceIdentifier = 17,
     /// Flow labels (RFC 6437).

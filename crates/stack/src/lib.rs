@@ -45,8 +45,8 @@ pub mod testing;
 pub mod timer;
 pub mod udp;
 
-pub use config::{Config, DhcpConfig, IpConfig, Ipv6Config, SynCookies, TcpConfig, UdpConfig};
-pub use config::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
+pub use config::{Config, DhcpConfig, FastOpenConfig, IpConfig, Ipv6Config, SynCookies, TcpConfig};
+pub use config::{CongestionControl, EcnMode, Pacing, UdpConfig, UnknownCongestionControl};
 pub use counters::{DropReason, Drops, Statistics, Traffic};
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};
 pub use stack::Stack;

@@ -4,7 +4,9 @@
 
 use bitflags::bitflags;
 
-pub use crate::tcp_options::{MAX_OPTIONS_LEN, MAX_SACK_BLOCKS, Options, SackBlocks};
+pub use crate::tcp_options::{
+    FastOpenCookie, MAX_OPTIONS_LEN, MAX_SACK_BLOCKS, Options, SackBlocks,
+};
 pub use crate::tcp_options::{TIMESTAMPS_ONLY_LEN, emit_timestamps_only, parse_timestamps_only};
 
 /// Bytes in a header without options.

@@ -1,4 +1,5 @@
-//! TCP options (RFC 9293 section 3.2; RFC 7323 window scale and time stamps; RFC 2018 SACK).
+//! TCP options (RFC 9293 section 3.2; RFC 7323 window scale and time stamps; RFC 2018 SACK; RFC 7413
+//! Fast Open).
 //!
 //! Reading is forgiving: an unknown option is skipped, a known one with a wrong length is skipped,
 //! and an
@@ -8,6 +9,7 @@
 //!
 //! ```text
 //! SYN    MSS(4) SACK-permitted(2) time stamps(10) NOP window scale(3)        20 bytes
+//!        and NOP NOP Fast Open(2 + n)                                    4 + n bytes
 //! data   NOP NOP time stamps(10)                                             12 bytes
 //! SACK   NOP NOP time stamps(10) NOP NOP SACK(2 + 8n)                 12 + 4 + 8n bytes
 //! ```
@@ -28,6 +30,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const FAST_OPEN: u8 = 34;
 
 /// RFC 7323 section 2.3.
 const MAX_WINDOW_SCALE: u8 = 14;
@@ -57,6 +60,9 @@ pub struct SackBlocks {
     // Beyond `len` all zero, so that the derived equality is right.
     blocks: [(u32, u32); MAX_SACK_BLOCKS],
     len: u8,
+    // A SYN has no blocks: its Fast Open cookie stands in their place, so that segments without one,
+    // which are all that count, carry no more. 0: none; else its length and one more.
+    cookie: u8,
 }
 
 impl SackBlocks {
@@ -64,10 +70,14 @@ impl SackBlocks {
     pub const NONE: Self = Self {
         blocks: [(0, 0); MAX_SACK_BLOCKS],
         len: 0,
+        cookie: 0,
     };
 
     /// Appends a block; returns whether there was room.
     pub fn push(&mut self, left: u32, right: u32) -> bool {
+        if self.cookie > 0 {
+            return false;
+        }
         match self.blocks.get_mut(usize::from(self.len)) {
             Some(block) => {
                 *block = (left, right);
@@ -93,6 +103,60 @@ impl SackBlocks {
         self.blocks
             .get(..count.min(usize::from(self.len)))
             .unwrap_or_default()
+    }
+}
+
+/// The content of a Fast Open option (RFC 7413 section 4.1.1): a cookie, or the request for one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FastOpenCookie {
+    // Beyond `len` all zero.
+    bytes: [u8; MAX_COOKIE],
+    len: u8,
+}
+
+/// Most bytes in a Fast Open cookie.
+const MAX_COOKIE: usize = 16;
+
+impl FastOpenCookie {
+    /// Nothing: a cookie is asked for.
+    pub const REQUEST: Self = Self {
+        bytes: [0; MAX_COOKIE],
+        len: 0,
+    };
+
+    /// A cookie of 4 to 16 bytes, an even number, or of none; `None` for any other.
+    pub fn new(cookie: &[u8]) -> Option<Self> {
+        //= https://www.rfc-editor.org/rfc/rfc7413#section-4.1.1
+        //# Options with invalid Length values or without the SYN flag set MUST
+        //# be ignored.
+        let len = cookie.len();
+        if !len.is_multiple_of(2) || (1..4).contains(&len) {
+            return None;
+        }
+        let mut bytes = [0; MAX_COOKIE];
+        bytes.get_mut(..len)?.copy_from_slice(cookie);
+        Some(Self {
+            bytes,
+            len: len as u8,
+        })
+    }
+
+    /// The cookie; empty when one is asked for.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// Bytes of the option with the padding before it.
+    fn option_len(&self) -> usize {
+        (2 + usize::from(self.len)).next_multiple_of(4)
+    }
+
+    fn put(&self, rest: &mut &mut [u8]) -> Option<()> {
+        for _ in 2 + usize::from(self.len)..self.option_len() {
+            put(rest, [NOP])?;
+        }
+        put(rest, [FAST_OPEN, 2 + self.len])?;
+        self.as_slice().iter().try_for_each(|b| put(rest, [*b]))
     }
 }
 
@@ -124,6 +188,27 @@ impl Options {
             timestamps: Some((value, echo)),
             ..Self::NONE
         }
+    }
+
+    /// The Fast Open option (RFC 7413). Only a SYN may have one.
+    pub fn fast_open(&self) -> Option<FastOpenCookie> {
+        let len = self.sack.cookie.checked_sub(1)?;
+        let mut bytes = [0; MAX_COOKIE];
+        let words = self.sack.blocks.iter().flat_map(|(a, b)| [*a, *b]);
+        for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *to = word.to_be_bytes();
+        }
+        Some(FastOpenCookie { bytes, len })
+    }
+
+    /// Sets the Fast Open option; SACK blocks go.
+    pub fn set_fast_open(&mut self, cookie: &FastOpenCookie) {
+        let mut sack = SackBlocks::NONE;
+        for (block, bytes) in sack.blocks.iter_mut().zip(cookie.bytes.as_chunks::<8>().0) {
+            *block = split_pair(*bytes);
+        }
+        sack.cookie = cookie.len + 1;
+        self.sack = sack;
     }
 
     /// Reads the option bytes of a header (see [`options`](crate::tcp::options)). Of an option that
@@ -172,6 +257,11 @@ impl Options {
             [TIMESTAMPS, 10, ref pair @ ..] => {
                 self.timestamps = pair.first_chunk().map(|pair| split_pair(*pair));
             }
+            [FAST_OPEN, _, ref cookie @ ..] => {
+                if let Some(cookie) = FastOpenCookie::new(cookie) {
+                    self.set_fast_open(&cookie);
+                }
+            }
             _ => {}
         }
     }
@@ -212,6 +302,9 @@ impl Options {
                 [NOP, WINDOW_SCALE, 3, shift.min(MAX_WINDOW_SCALE)],
             )?;
         }
+        if let Some(cookie) = self.fast_open() {
+            cookie.put(&mut rest)?;
+        }
         let blocks = self.sack.first(self.blocks_that_fit());
         if !blocks.is_empty() {
             put(&mut rest, [NOP, NOP, SACK, 2 + 8 * blocks.len() as u8])?;
@@ -230,7 +323,11 @@ impl Options {
             (None, false) => 0,
         };
         let window_scale = if self.window_scale.is_some() { 4 } else { 0 };
-        mss + permitted_and_timestamps + window_scale
+        let cookie = match self.sack.cookie {
+            0 => 0,
+            _ => self.fast_open().map_or(0, |c| c.option_len()),
+        };
+        mss + permitted_and_timestamps + window_scale + cookie
     }
 
     fn blocks_that_fit(&self) -> usize {

@@ -451,6 +451,41 @@ fn t2_tcp_options() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc7413#section-4.1.1
+//= type=test
+//# Options with invalid Length values or without the SYN flag set MUST
+//# be ignored.
+#[test]
+fn t2_fast_open_cookies() {
+    for len in 0..=38_u8 {
+        let mut bytes = vec![34, 2 + len];
+        bytes.extend(1..=len);
+        let read = Options::parse(&bytes).fast_open();
+        let good = len == 0 || (4..=16).contains(&len) && len.is_multiple_of(2);
+        assert_eq!(read.is_some(), good, "{len}");
+        let Some(cookie) = read else {
+            continue;
+        };
+        assert_eq!(cookie.as_slice(), &bytes[2..]);
+        // written beside everything that a SYN has, and read again
+        let mut options = Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some((1, 2)),
+            ..Options::NONE
+        };
+        options.set_fast_open(&cookie);
+        let mut out = [0; 40];
+        let written = options.emit(&mut out).expect("room");
+        assert_eq!(written, 20 + (2 + usize::from(len)).next_multiple_of(4));
+        assert_eq!(Options::parse(&out[..written]), options);
+        // blocks and a cookie do not mix
+        assert!(!options.sack.push(1, 2));
+        assert!(options.sack.as_slice().is_empty());
+    }
+}
+
 #[test]
 fn t2_more_than_four_sack_blocks() {
     // A header has room for 4; option bytes from elsewhere may claim more.

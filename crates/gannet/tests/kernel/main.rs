@@ -12,6 +12,7 @@
 //! | `neighbours.rs` | ARP, and links that go down, come back, and go for good |
 //! | `settings.rs` | a kernel without offloads, without options, with tiny buffers |
 //! | `path.rs` | a router with a smaller MTU |
+//! | `fast_open.rs` | data in the SYN |
 //! | `faults.rs` | a bridge that loses, repeats and reorders |
 //! | `six.rs` | IPv6: streams, datagrams, echoes, neighbours |
 //! | `dhcp.rs` | an address from a real DHCP server |
@@ -23,6 +24,7 @@ mod capture;
 mod datagrams;
 mod dhcp;
 mod endings;
+mod fast_open;
 mod faults;
 mod fragments;
 mod groups;

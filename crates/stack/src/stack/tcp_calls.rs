@@ -72,6 +72,24 @@ impl<D: Driver> Stack<D> {
         self.tcp.connect(&mut self.ip, now, local, remote)
     }
 
+    /// As [`Stack::tcp_connect`], with data that is sent as soon as it may be: with the SYN where
+    /// [`crate::FastOpenConfig::client`] is set and the server gave us a cookie before (RFC 7413),
+    /// else after the handshake. How many bytes were taken: as many as the send buffer holds. With
+    /// Fast Open they may reach the server's application twice: only for requests that may.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn tcp_connect_with_data(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        data: &[u8],
+    ) -> Result<(TcpId, usize), ConnectError> {
+        let ends = (local, remote);
+        self.tcp.connect_with_data(&mut self.ip, now, ends, data)
+    }
+
     /// Queues the first bytes of `data` and sends what may be sent; how many were taken (0 only
     /// when `data` is empty).
     ///

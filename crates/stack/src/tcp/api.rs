@@ -124,6 +124,21 @@ impl Tcp {
         local: Option<SocketAddr>,
         remote: SocketAddr,
     ) -> Result<TcpId, ConnectError> {
+        let id = self.begin(ip, local, remote)?;
+        self.with(ip, now, id.index, |conn, cx| {
+            conn.state = State::SynSent(Opening::active(cx, conn));
+            handshake::send_syn(conn, cx);
+        });
+        Ok(id)
+    }
+
+    /// A connection that nobody knows of yet.
+    pub(super) fn begin<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+    ) -> Result<TcpId, ConnectError> {
         let (local, remote) = (local.map(address::unmapped), address::unmapped(remote));
         let to = remote.ip();
         let no_host = to.is_unspecified() || to.is_multicast() || address::is_broadcast(to);
@@ -167,10 +182,6 @@ impl Tcp {
         };
         let id = self.table.add(conn);
         self.counters.add(TcpEvent::ActiveOpen);
-        self.with(ip, now, id.index, |conn, cx| {
-            conn.state = State::SynSent(Opening::active(cx, conn));
-            handshake::send_syn(conn, cx);
-        });
         Ok(id)
     }
 

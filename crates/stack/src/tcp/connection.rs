@@ -10,6 +10,7 @@ use gannet_link::Driver;
 use super::black_hole::BlackHole;
 use super::counters::TcpCounters;
 use super::error::TcpError;
+use super::fast_open::FastOpened;
 use super::handshake::Opening;
 use super::header::Template;
 use super::recv::{AckOwed, Recv};
@@ -95,6 +96,8 @@ pub(super) struct Open {
     pub(super) peer_mss: u32,
     /// Large segments vanish on the path.
     pub(super) black_hole: BlackHole,
+    /// It is open although our SYN is not acknowledged (RFC 7413).
+    pub(super) fast: Option<Box<FastOpened>>,
     /// The neighbour did not answer, or the link had no room: try again when told.
     pub(super) blocked: bool,
 }
@@ -138,6 +141,7 @@ impl Open {
             linger_until: _,
             peer_mss: _,
             black_hole: _,
+            fast,
             blocked: _,
         } = self;
         *straight = *phase == Phase::Established
@@ -149,6 +153,7 @@ impl Open {
             && !recv.ecn.echoes()
             // (without SACK nobody ever takes what the half remembers to report)
             && !(send.sack && recv.sack.has_dsack())
+            && fast.is_none()
             && template.is_some();
     }
 
@@ -181,6 +186,9 @@ impl Connection {
         match &self.state {
             State::SynSent(_) => TcpState::SynSent,
             State::SynReceived(_) => TcpState::SynReceived,
+            State::Open(open) if open.fast.is_some() && open.phase == Phase::Established => {
+                TcpState::SynReceived
+            }
             State::Open(open) => open.phase.state(),
             State::TimeWait(_) => TcpState::TimeWait,
             State::Closed => TcpState::Closed,
@@ -252,6 +260,7 @@ impl Connection {
             State::Open(open) => {
                 open.phase = Phase::Closed;
                 open.straight = false;
+                open.fast = None;
                 open.recv.ack_never();
                 open.linger_until = Instant::FAR_FUTURE;
                 if let Some(endpoint) = endpoint {
@@ -261,16 +270,30 @@ impl Connection {
                     }
                 }
             }
-            other => *other = State::Closed,
+            other => {
+                if let (State::SynSent(o) | State::SynReceived(o), Some(endpoint)) =
+                    (&mut *other, endpoint)
+                {
+                    o.let_go(&mut endpoint.pool);
+                }
+                *other = State::Closed;
+            }
         }
     }
 
     /// Lets go of all memory; called before the connection is forgotten.
     pub(super) fn free<D: Driver>(&mut self, ip: &mut Ip<D>) {
-        if let (State::Open(open), Some(endpoint)) = (&mut self.state, ip.endpoint(self.path.link))
-        {
-            open.send.queue.clear(&mut endpoint.pool);
-            open.recv.clear(endpoint);
+        if let Some(endpoint) = ip.endpoint(self.path.link) {
+            match &mut self.state {
+                State::Open(open) => {
+                    open.send.queue.clear(&mut endpoint.pool);
+                    open.recv.clear(endpoint);
+                }
+                State::SynSent(opening) | State::SynReceived(opening) => {
+                    opening.let_go(&mut endpoint.pool);
+                }
+                State::TimeWait(_) | State::Closed => {}
+            }
         }
         self.state = State::Closed;
     }

@@ -67,6 +67,16 @@ reasons! {
         CookieSent => "cookie_sent",
         /// Connections opened by a cookie that came back.
         CookieTaken => "cookie_taken",
+        /// SYNs whose data was taken (RFC 7413).
+        FastOpen => "fast_open",
+        /// SYNs with data and a Fast Open cookie that is not ours, or too old.
+        FastOpenBadCookie => "fast_open_bad_cookie",
+        /// SYNs with data and a good cookie, while too many others had yet to acknowledge.
+        FastOpenFull => "fast_open_full",
+        /// SYNs sent with data, and those of them whose data the answer acknowledged.
+        FastOpenSent => "fast_open_sent",
+        /// See `FastOpenSent`.
+        FastOpenTaken => "fast_open_taken",
         /// Connections reset when their application let go, because too many others had been.
         TooManyOrphans => "too_many_orphans",
         /// Connections in TIME-WAIT forgotten early, because there were too many.

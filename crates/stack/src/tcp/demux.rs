@@ -11,6 +11,7 @@ use super::connection::{Connection, Cx, State};
 use super::counters::TcpEvent;
 use super::ecn;
 use super::engine::Tcp;
+use super::fast_open::{self, News};
 use super::handshake::{self, Opened};
 use super::input;
 use super::reset;
@@ -30,6 +31,15 @@ pub(super) struct Arrival<'a> {
     pub(super) pair: Pair,
     pub(super) seg: &'a mut Segment,
     pub(super) frame: &'a mut Frame,
+}
+
+/// What a segment calls for beyond its connection.
+enum Then {
+    Nothing,
+    /// A reset.
+    Refuse,
+    /// To be remembered of the server.
+    Learn(News),
 }
 
 impl Tcp {
@@ -164,7 +174,7 @@ impl Tcp {
         frame: &mut Frame,
     ) -> Option<SeqNum> {
         let mut reopen = None;
-        let mut stranger = false;
+        let mut then = Then::Nothing;
         self.with(ip, now, index, |conn, cx| {
             conn.segments_received += 1;
             if conn.path.link != link {
@@ -174,7 +184,14 @@ impl Tcp {
             }
             let opened = match &conn.state {
                 State::Open(_) => return input::arrives(conn, cx, link, seg, frame),
-                State::SynSent(_) => handshake::arrives_in_syn_sent(conn, cx, seg),
+                State::SynSent(_) => {
+                    let news = fast_open::news(conn, seg);
+                    let opened = handshake::arrives_in_syn_sent(conn, cx, seg);
+                    if let Some(news) = news.filter(|_| opened == Opened::Yes) {
+                        then = Then::Learn(news);
+                    }
+                    opened
+                }
                 State::SynReceived(_) => handshake::arrives_in_syn_received(conn, cx, seg),
                 State::TimeWait(_) => {
                     reopen = input::arrives_in_time_wait(conn, cx, seg);
@@ -184,16 +201,22 @@ impl Tcp {
             };
             match opened {
                 Opened::Yes => after_opening(conn, cx, link, seg, frame),
-                Opened::Reset => stranger = true,
+                Opened::Reset => then = Then::Refuse,
                 Opened::No => {}
             }
             if opened != Opened::Yes && reopen.is_none() {
                 handshake::drop_frame(cx, link, frame);
             }
         });
-        if stranger && let Some(entry) = self.table.at_mut(index) {
-            let ends = (entry.conn.local, entry.conn.remote);
-            self.refuse(ip, now, ends, seg);
+        match then {
+            Then::Nothing => {}
+            Then::Learn(news) => self.learn(now, &news),
+            Then::Refuse => {
+                if let Some(entry) = self.table.at_mut(index) {
+                    let ends = (entry.conn.local, entry.conn.remote);
+                    self.refuse(ip, now, ends, seg);
+                }
+            }
         }
         self.owe(index);
         reopen

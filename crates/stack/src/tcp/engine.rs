@@ -10,6 +10,7 @@ use super::api::memory_share;
 use super::connection::{Connection, Cx, Open, State};
 use super::counters::{TcpCounters, TcpEvent};
 use super::error::TcpError;
+use super::fast_open::{self, Servers};
 use super::icmp::{self, IcmpError};
 use super::isn::EphemeralPorts;
 use super::orphans::{Kept, Orphans};
@@ -36,6 +37,8 @@ pub struct Tcp {
     pub(super) requests: Requests,
     pub(super) orphans: Orphans,
     pub(super) ports: EphemeralPorts,
+    /// What we know of servers (RFC 7413).
+    pub(super) servers: Servers,
     wheel: Wheel,
     /// Connections that owe output at the end of the batch.
     owing: Vec<u32>,
@@ -62,6 +65,7 @@ impl Tcp {
             requests: Requests::new(key),
             orphans: Orphans::default(),
             ports: EphemeralPorts::new(key),
+            servers: Servers::new(key, config.tcp.fast_open.servers_max),
             wheel: Wheel::new(64),
             owing: Vec::new(),
             stuck: Vec::new(),
@@ -136,6 +140,7 @@ impl Tcp {
         let Some(index) = self.table.find(error.local, error.remote) else {
             return;
         };
+        self.doubt(now, index);
         self.with(ip, now, index, |conn, cx| icmp::arrives(conn, cx, error));
         self.owe(index);
     }
@@ -145,6 +150,9 @@ impl Tcp {
         while let Some(index) = self.wheel.pop_expired(now) {
             if let Some(entry) = self.table.at_mut(index) {
                 entry.armed = Instant::FAR_FUTURE;
+                if entry.conn.deadline(&self.config) <= now {
+                    self.doubt(now, index);
+                }
                 self.with(ip, now, index, timers::expired);
                 self.owe(index);
             }
@@ -181,6 +189,14 @@ impl Tcp {
             }
         }
         self.serving = serving;
+    }
+
+    /// Something is wrong with the connection at `index`: perhaps that it tried Fast Open.
+    fn doubt(&mut self, now: Instant, index: u32) {
+        let entry = self.table.at_mut(index);
+        if let Some(server) = entry.and_then(|e| fast_open::doubts(&e.conn)) {
+            self.servers.failed(&server, now);
+        }
     }
 
     /// When [`Tcp::poll`] must run next, at the latest.

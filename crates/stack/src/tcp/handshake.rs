@@ -5,7 +5,7 @@ use core::time::Duration;
 use alloc::boxed::Box;
 
 use gannet_base::Instant;
-use gannet_link::{Driver, Frame, Slot};
+use gannet_link::{Driver, Frame, Pool, Slot};
 use gannet_wire::tcp::Flags;
 use gannet_wire::tcp::{HEADER_LEN, Options};
 
@@ -16,8 +16,10 @@ use super::cookie::{Extras, mark_timestamp};
 use super::counters::TcpEvent;
 use super::ecn::{EcnReceiver, EcnSender};
 use super::error::TcpError;
+use super::fast_open::{self, Early};
 use super::header::{self, Outgoing};
 use super::isn;
+use super::output;
 use super::recv::Recv;
 use super::segment::Segment;
 use super::send::Send;
@@ -48,6 +50,8 @@ pub(super) struct Offer {
     pub(super) timestamp: Option<u32>,
     /// ECN: asked for in a SYN, agreed to in a SYN-ACK.
     pub(super) ecn: bool,
+    /// In a SYN to a listener that takes data in SYNs: it is worth a Fast Open cookie.
+    pub(super) fast_open: bool,
 }
 
 impl Offer {
@@ -63,6 +67,7 @@ impl Offer {
                 // both bits: a host that repeats what it does not understand
                 true => syn.flags.contains(Flags::ECE) && !syn.flags.contains(Flags::CWR),
             },
+            fast_open: false,
         }
     }
 
@@ -106,6 +111,8 @@ pub(super) struct Opening {
     pub(super) challenge_at: Instant,
     /// The last soft error heard of: why it failed, if it does.
     pub(super) soft_error: Option<TcpError>,
+    /// What was written before the connection is open.
+    pub(super) early: Option<Box<Early>>,
 }
 
 impl Opening {
@@ -144,6 +151,7 @@ impl Opening {
             close: false,
             challenge_at: Instant::ZERO,
             soft_error: None,
+            early: None,
         }
     }
 
@@ -160,7 +168,13 @@ impl Opening {
         syn: &Segment,
         above: Option<SeqNum>,
     ) -> Self {
-        let mut opening = Self::answer(cx, conn, syn.seq, Offer::of(syn));
+        let mut offer = Offer::of(syn);
+        //= https://www.rfc-editor.org/rfc/rfc7413#section-4.2
+        //# When this flag is off, the server does not
+        //# perform any TFO-related operations and MUST ignore all cookie
+        //# options.
+        offer.fast_open = conn.settings.fast_open > 0 && syn.options.fast_open().is_some();
+        let mut opening = Self::answer(cx, conn, syn.seq, offer);
         // RFC 9293 MAY-2 (1): an old connection may have sent faster than the clock of ISNs runs;
         // one whole unscaled window above it nothing of its can be mistaken for ours
         if let Some(old) = above.filter(|&old| !opening.iss.after(old)) {
@@ -179,6 +193,31 @@ impl Opening {
         let mut opening = Self::new(cx, conn, false);
         (opening.irs, opening.offer) = (irs, offer);
         opening
+    }
+
+    /// Whether `ack` acknowledges our SYN and nothing that was not sent.
+    pub(super) fn is_acked_by(&self, ack: SeqNum) -> bool {
+        let early = self.early.as_ref().map_or(0, |e| e.sent);
+        ack - (self.iss + 1) <= early
+    }
+
+    /// Lets go of what waits to be sent.
+    pub(super) fn let_go(&mut self, pool: &mut Pool) {
+        if let Some(early) = &mut self.early {
+            early.let_go(pool);
+        }
+    }
+
+    /// When the SYN is sent that just left, and when again if nobody answers.
+    fn sent(&mut self, now: Instant) {
+        if self.sent == 0 {
+            self.sent_at = now;
+        }
+        // RFC 6298: 1 s, doubled each time
+        let shift = u32::from(self.sent.min(6));
+        self.sent = self.sent.saturating_add(1);
+        let second = if planted!(SynTooSoon) { 100 } else { 1000 };
+        self.resend_at = now + Duration::from_millis(second << shift);
     }
 
     /// Control bits of our SYN or SYN-ACK, and what its packet has in the ECN field.
@@ -286,12 +325,11 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         local,
         remote,
         settings,
+        segments_sent,
         ..
     } = conn;
-    let (opening, answer) = match state {
-        State::SynSent(opening) => (opening, false),
-        State::SynReceived(opening) => (opening, true),
-        _ => return,
+    let Some((opening, acks)) = state.opening() else {
+        return;
     };
     /// How soon a SYN is tried again that could not leave.
     const SOON: Duration = Duration::from_millis(10);
@@ -304,33 +342,58 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         Resolution::Failed => return conn.fail(cx.ip, Some(TcpError::HostUnreachable)),
     }
     let mss = path.mtu.saturating_sub(headers(path)).min(65_495);
-    let (flags, ecn) = opening.flags(answer, settings.congestion);
+    let (flags, ecn) = opening.flags(acks.is_some(), settings.congestion);
+    let mut options = opening.options(mss, cx.now, acks.is_some());
+    let text = fast_open::prepare(opening, cx, (path, acks.is_some()), &mut options);
     let out = Outgoing {
         source_port: local.port(),
         destination_port: remote.port(),
         seq: opening.iss,
-        ack: if answer { opening.irs + 1 } else { SeqNum(0) },
+        ack: acks.unwrap_or(SeqNum(0)),
         flags,
         //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
         //# The window field in a segment where the SYN bit is set (i.e., a <SYN>
         //# or <SYN,ACK>) MUST NOT be scaled.
         window: opening.window,
         urgent: 0,
-        options: opening.options(mss, cx.now, answer),
+        options,
     };
-    if !send_bare(cx, &path.marked(ecn), &out) {
+    let path = path.marked(ecn);
+    let left = match opening.early.as_mut().filter(|_| text > 0) {
+        Some(early) => {
+            let text = (&mut early.queue, text);
+            let sent = output::send_syn_with_text(cx, &path, &out, text);
+            early.sent = sent.unwrap_or(0);
+            sent.is_some()
+        }
+        None => send_bare(cx, &path, &out),
+    };
+    if !left {
         opening.resend_at = cx.now + SOON;
         return;
     }
-    conn.segments_sent += 1;
-    if opening.sent == 0 {
-        opening.sent_at = cx.now;
+    *segments_sent += 1;
+    opening.sent(cx.now);
+}
+
+impl State {
+    /// Whose SYN is to be sent, and what it acknowledges.
+    fn opening(&mut self) -> Option<(&mut Opening, Option<SeqNum>)> {
+        match self {
+            State::SynSent(opening) => Some((opening, None)),
+            State::SynReceived(opening) => {
+                let ack = opening.irs + 1;
+                Some((opening, Some(ack)))
+            }
+            State::Open(open) => {
+                let fast = open.fast.as_deref_mut()?;
+                // what was promised before, and no more
+                fast.opening.window = open.recv.wnd().min(65_535) as u16;
+                Some((&mut fast.opening, Some(open.recv.nxt)))
+            }
+            State::TimeWait(_) | State::Closed => None,
+        }
     }
-    // RFC 6298: 1 s, doubled each time
-    let shift = u32::from(opening.sent.min(6));
-    opening.sent = opening.sent.saturating_add(1);
-    let second = if planted!(SynTooSoon) { 100 } else { 1000 };
-    opening.resend_at = cx.now + Duration::from_millis(second << shift);
 }
 
 /// Sends a segment without payload; `false` when the link has no room.
@@ -383,7 +446,7 @@ pub(super) fn arrives_in_syn_sent<D: Driver>(
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.3
     //# If SEG.ACK =< ISS or SEG.ACK > SND.NXT, send a reset (unless the
     //# RST bit is set, if so drop the segment and return)
-    let acks_syn = seg.has_ack() && seg.ack == opening.iss + 1;
+    let acks_syn = seg.has_ack() && opening.is_acked_by(seg.ack);
     if seg.has_ack() && !acks_syn {
         cx.counters.add(TcpEvent::BadAck);
         return if seg.rst() { Opened::No } else { Opened::Reset };
@@ -432,7 +495,7 @@ pub(super) fn arrives_in_syn_received<D: Driver>(
     let rcv_nxt = opening.irs + 1;
     if seg.syn() && seg.seq == opening.irs && !seg.rst() {
         // the peer's SYN again, or its SYN-ACK in a simultaneous open
-        if seg.has_ack() && seg.ack == opening.iss + 1 {
+        if seg.has_ack() && opening.is_acked_by(seg.ack) {
             become_open(conn, cx, seg);
             return Opened::Yes;
         }
@@ -471,7 +534,7 @@ pub(super) fn arrives_in_syn_received<D: Driver>(
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
     //# If the segment acknowledgment is not acceptable, form a
     //# reset segment
-    if seg.ack != opening.iss + 1 {
+    if !opening.is_acked_by(seg.ack) {
         cx.counters.add(TcpEvent::BadAck);
         return Opened::Reset;
     }
@@ -536,14 +599,24 @@ fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
 
 /// Both SYNs are acknowledged: makes the halves. `seg` carried the last acknowledgement.
 fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segment) {
-    let (State::SynSent(opening) | State::SynReceived(opening)) =
+    let (State::SynSent(mut opening) | State::SynReceived(mut opening)) =
         core::mem::replace(&mut conn.state, State::Closed)
     else {
         return;
     };
-    let Some(endpoint) = cx.ip.endpoint(conn.path.link) else {
-        return;
-    };
+    if let Some(open) = halves(conn, cx, &mut opening, seg) {
+        conn.state = State::Open(Box::new(open));
+    }
+}
+
+/// The halves of a connection that `seg` opens.
+pub(super) fn halves<D: Driver>(
+    conn: &Connection,
+    cx: &mut Cx<'_, D>,
+    opening: &mut Opening,
+    seg: &Segment,
+) -> Option<Open> {
+    let endpoint = cx.ip.endpoint(conn.path.link)?;
     let checksum = endpoint.capabilities().checksum;
     let Offer { scale, sack, .. } = opening.offer;
     let timestamp = opening.offer.timestamp;
@@ -556,6 +629,9 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         rtt.on_sample(cx.now.saturating_duration_since(opening.sent_at));
     }
     let mut send = Send::new(opening.iss, send_mss, checksum, rtt);
+    if let Some(early) = opening.early.take() {
+        send.take_early(&mut endpoint.pool, early.queue, seg.ack);
+    }
     if opening.sent > 1 {
         send.congestion.on_syn_lost();
     }
@@ -566,7 +642,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     send.fit_buffer();
     send.last_progress = cx.now;
     let window = u32::from(opening.window);
-    let mut recv = new_recv(conn, cx, &opening, scale.is_some(), window);
+    let mut recv = new_recv(conn, cx, opening, scale.is_some(), window);
     (send.ecn, recv.ecn) = opening.ecn(conn.settings.congestion);
     if let Some(scale) = scale {
         send.scale = WindowScale::new(scale);
@@ -589,6 +665,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         keep_alive_probes: 0,
         linger_until: Instant::FAR_FUTURE,
         black_hole: BlackHole::NONE,
+        fast: None,
         peer_mss,
         blocked: false,
     };
@@ -596,7 +673,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
         open.send.fin = super::send::Fin::Queued;
         open.phase = open.phase.after(super::transitions::Event::Close);
     }
-    conn.state = State::Open(Box::new(open));
+    Some(open)
 }
 
 /// SND.WND from the segment that opened the connection.
@@ -609,7 +686,8 @@ fn take_first_window(send: &mut Send, seg: &Segment) {
     };
     send.wnd = u32::from(seg.window) << shift.shift();
     send.max_wnd = send.wnd;
-    (send.wl1, send.wl2) = (seg.seq, seg.ack);
+    send.wl1 = seg.seq;
+    send.wl2 = if seg.has_ack() { seg.ack } else { send.una };
 }
 
 fn new_recv<D: Driver>(

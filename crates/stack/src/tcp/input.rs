@@ -11,6 +11,7 @@ use super::connection::{Connection, Cx, Open, State, TimeWait};
 use super::counters::TcpEvent;
 use super::ecn::Echo;
 use super::error::TcpError;
+use super::fast_open;
 use super::handshake::drop_frame;
 use super::notice::{Acked, Notice};
 use super::output;
@@ -56,6 +57,12 @@ pub(super) fn arrives<D: Driver>(
     if open.straight && cx.config.straight_line && straight_line(open, cx, link, seg, frame) {
         return;
     }
+    if open.fast.is_some() && !fast_open::arrives_before_ack(conn, cx, link, seg, frame) {
+        return;
+    }
+    let State::Open(open) = &mut conn.state else {
+        return;
+    };
     if open.recv.owed != AckOwed::No && open.recv.ecn.look(seg.ce, seg.len > 0) == Echo::Split {
         output::acknowledge_before(conn, cx);
     }
@@ -83,6 +90,9 @@ pub(super) fn arrives<D: Driver>(
         }
         Step::Fail(error) => {
             cx.counters.add(TcpEvent::ResetReceived);
+            if let Some(fast) = &open.fast {
+                fast.was_reset(cx.now);
+            }
             conn.fail(cx.ip, Some(error));
         }
         Step::Refuse => {
@@ -467,6 +477,19 @@ fn take_text<D: Driver>(
         open.recv.up = None;
     }
     Step::Go
+}
+
+/// The text of a SYN, which acknowledges nothing (RFC 7413): as much as the window takes.
+pub(super) fn take_first_text<D: Driver>(
+    open: &mut Open,
+    cx: &mut Cx<'_, D>,
+    link: LinkId,
+    seg: &mut Segment,
+    frame: &mut Frame,
+) {
+    trim(open, seg, frame);
+    // what was not taken comes again
+    let _ = take_text(open, cx, link, seg, frame);
 }
 
 #[inline]

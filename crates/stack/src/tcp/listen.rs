@@ -41,6 +41,14 @@ impl Tcp {
         if seg.has_ack() && !seg.rst() && !seg.syn() && self.may_be_cookie(listener, now) {
             return self.cookie_arrives(ip, now, listener, arrival);
         }
+        let fresh = seg.syn() && !seg.has_ack() && !seg.rst() && seg.len > 0;
+        if fresh
+            && self.room_for(listener) == Ok(true)
+            && self.opens_at_once(ip, now, (listener, above), arrival)
+        {
+            return;
+        }
+        let seg = &arrival.seg;
         // text of a SYN comes again once the connection is open
         self.drop_frame(ip, arrival.link, arrival.frame);
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.2
@@ -128,6 +136,7 @@ impl Tcp {
             return self.counters.add(TcpEvent::BadAddress);
         };
         let mut opening = Opening::passive(&cx, &conn, arrival.seg, None);
+        opening.offer.fast_open = false;
         let ends = ends_of(pair);
         let asked = Asked {
             key: cx.key,
@@ -187,6 +196,7 @@ impl Tcp {
             sack,
             timestamp: seg.timestamps.map(|(value, _)| value),
             ecn,
+            fast_open: false,
         };
         if let Err(why) = self.may_open(listener) {
             self.counters.add(why);

@@ -34,6 +34,7 @@
 //! | `listen.rs` | LISTEN: SYNs, requests, cookies, the accept queue |
 //! | `request.rs` | half-open connections, small |
 //! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
+//! | `fast_open.rs` | data in the SYN (RFC 7413) |
 //! | `input.rs` | a segment arrives in a synchronised state |
 //! | `recv.rs`, `recv_queue.rs` | the receiving half |
 //! | `notice.rs` | what the receiving half tells the sending half |
@@ -60,6 +61,7 @@ mod ecn;
 mod ends;
 mod engine;
 pub mod error;
+mod fast_open;
 mod handshake;
 mod header;
 mod icmp;

@@ -16,6 +16,7 @@ use super::header::{self, Outgoing, Template};
 use super::recv::AckOwed;
 use super::sack_blocks::blocks_that_fit;
 use super::send::{Plan, Send, Why};
+use super::send_queue::SendQueue;
 use super::seq::SeqNum;
 use super::transitions::Phase;
 use crate::ip::{Path, Resolution};
@@ -508,6 +509,29 @@ fn place_payload<D: Driver>(
         .iter()
         .all(|r| slot.push_range(*r))
         .then_some(())
+}
+
+/// Whether a segment of the connection's own memory fits behind these headers.
+pub(super) fn has_room_for_text(path: &Path, options: &Options) -> bool {
+    header_len(path, options) + size_of::<Range>() <= INLINE_MAX
+}
+
+/// A SYN with the first `len` bytes of `queue` (RFC 7413); how many left.
+pub(super) fn send_syn_with_text<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    path: &Path,
+    out: &Outgoing,
+    (queue, len): (&mut SendQueue, u32),
+) -> Option<u32> {
+    let most = ranges_that_fit(cx, path, header_len(path, &out.options));
+    let mut text = Gathered::default();
+    queue.gather(out.seq + 1, len, |range, sum| text.push(range, sum, most));
+    let mut slot = Slot::new();
+    write_general(cx, path, out, &text, &mut slot)?;
+    cx.ip.send(path, &slot).ok()?;
+    cx.counters.add(TcpEvent::Sent);
+    cx.counters.add(TcpEvent::FastOpenSent);
+    Some(text.len)
 }
 
 /// An acknowledgement without data; `false` when the link is full.

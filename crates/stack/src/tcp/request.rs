@@ -29,6 +29,7 @@ const TIMESTAMP: u8 = 2;
 const SCALE: u8 = 4;
 const MSS: u8 = 8;
 const ECN: u8 = 16;
+const FAST_OPEN: u8 = 32;
 
 /// A SYN that was answered.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +69,7 @@ impl Request {
             sack,
             timestamp,
             ecn,
+            fast_open,
         } = opening.offer;
         let flag = |is: bool, flag| if is { flag } else { 0 };
         Some(Request {
@@ -86,7 +88,8 @@ impl Request {
                 | flag(timestamp.is_some(), TIMESTAMP)
                 | flag(scale.is_some(), SCALE)
                 | flag(mss.is_some(), MSS)
-                | flag(ecn, ECN),
+                | flag(ecn, ECN)
+                | flag(fast_open, FAST_OPEN),
         })
     }
 
@@ -98,6 +101,7 @@ impl Request {
             sack: has(SACK),
             timestamp: has(TIMESTAMP).then_some(self.timestamp),
             ecn: has(ECN),
+            fast_open: has(FAST_OPEN),
         }
     }
 

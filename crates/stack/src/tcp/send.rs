@@ -260,6 +260,24 @@ impl Send {
         }
     }
 
+    /// Queues what was written before the connection was open, of which the peer, who opened it,
+    /// acknowledges what lies before `ack`.
+    pub(super) fn take_early(&mut self, pool: &mut Pool, queue: SendQueue, ack: SeqNum) {
+        let acknowledged = ack - self.una;
+        self.queue = queue;
+        self.queue.acknowledge(pool, ack);
+        self.acknowledged = u64::from(acknowledged);
+        self.skip_to(ack);
+    }
+
+    /// Everything before `first` is done with; nothing was sent yet.
+    fn skip_to(&mut self, first: SeqNum) {
+        (self.una, self.nxt, self.max) = (first, first, first);
+        (self.wl2, self.timed) = (first, first);
+        self.sent = Sent::new(first);
+        self.rack = Rack::new(first);
+    }
+
     /// Default estimator.
     pub(super) fn estimator() -> RttEstimator {
         RttEstimator::new(RttConfig::DEFAULT)

@@ -20,6 +20,9 @@ pub(super) struct Settings {
     pub(super) receive_buffer: Option<u32>,
     pub(super) ttl: u8,
     pub(super) tos: u8,
+    /// How many connections with data in their SYN a listener lets wait for the end of the
+    /// handshake; 0: it takes none.
+    pub(super) fast_open: u16,
     pub(super) congestion: CongestionControl,
 }
 
@@ -40,6 +43,10 @@ impl Settings {
             receive_buffer: None,
             ttl: Path::TTL,
             tos: 0,
+            fast_open: match config.fast_open.server {
+                true => config.fast_open.pending_max,
+                false => 0,
+            },
             congestion: config.congestion,
         }
     }
@@ -79,6 +86,7 @@ impl Settings {
             //# segments that are sent on a connection (MUST-48).
             // the two bits beside it are TCP's own (RFC 3168)
             TcpOption::TypeOfService(tos) => self.tos = tos & !ECN,
+            TcpOption::FastOpen(most) => self.fast_open = most,
             TcpOption::CongestionControl(control) => self.congestion = control,
         }
     }

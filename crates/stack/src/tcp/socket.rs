@@ -106,6 +106,9 @@ pub enum TcpOption {
     /// two, ECN, are TCP's and not set (RFC 9293 MUST-48). To change it while data is under way
     /// invites reordering (SHLD-23).
     TypeOfService(u8),
+    /// Of a listener: takes data in SYNs (RFC 7413), from so many peers at a time that have yet to
+    /// acknowledge; 0: not at all. See [`crate::FastOpenConfig`] for when not to.
+    FastOpen(u16),
     /// Congestion control. A connection under way keeps its window.
     CongestionControl(CongestionControl),
 }

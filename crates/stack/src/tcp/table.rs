@@ -3,6 +3,7 @@
 use core::net::{Ipv6Addr, SocketAddr};
 
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
@@ -10,6 +11,7 @@ use gannet_base::Instant;
 
 use super::connection::Connection;
 use super::ends::Ends;
+use super::fast_open::Pending;
 use super::orphans::Kept;
 use super::settings::Settings;
 use super::socket::{ListenerId, TcpId};
@@ -74,6 +76,8 @@ pub(super) struct Listener {
     /// Open connections nobody has accepted.
     pub(super) waiting: VecDeque<TcpId>,
     pub(super) signalled: bool,
+    /// Open connections whose peer has yet to acknowledge (RFC 7413).
+    pub(super) fast: Arc<Pending>,
     /// Of the connections it makes.
     pub(super) settings: Settings,
 }
@@ -262,6 +266,7 @@ impl Table {
             cookies_until: Instant::ZERO,
             waiting: VecDeque::new(),
             signalled: false,
+            fast: Arc::default(),
             settings,
         };
         let free = self.listeners.iter().position(|p| p.listener.is_none());

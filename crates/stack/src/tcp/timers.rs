@@ -7,6 +7,7 @@ use super::black_hole::BlackHole;
 use super::connection::{Connection, Cx, State};
 use super::counters::TcpEvent;
 use super::error::TcpError;
+use super::fast_open;
 use super::handshake::send_syn;
 use super::output;
 use super::recv::AckOwed;
@@ -158,6 +159,9 @@ fn linger_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         return;
     }
     open.linger_until = Instant::FAR_FUTURE;
+    if open.fast.is_some() {
+        return fast_open::expired(conn, cx);
+    }
     match open.phase {
         Phase::TimeWait => open.phase = open.phase.after(Event::Expired),
         // only an orphan is not waited for for ever

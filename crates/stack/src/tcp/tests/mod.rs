@@ -22,6 +22,7 @@ mod attack;
 mod bottleneck;
 mod close;
 mod closed;
+mod fast_open;
 mod icmp;
 mod keep_alive;
 mod limits;

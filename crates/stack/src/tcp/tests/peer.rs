@@ -220,13 +220,12 @@ impl Peer {
             urgent: s.urgent,
         };
         let mut options = s.options;
-        options.sack = s
-            .options
-            .sack
-            .as_slice()
-            .iter()
-            .map(|&(l, r)| (l.wrapping_add(self.irs), r.wrapping_add(self.irs)))
-            .collect();
+        if !s.options.sack.is_empty() {
+            let blocks = s.options.sack.as_slice().iter();
+            options.sack = blocks
+                .map(|&(l, r)| (l.wrapping_add(self.irs), r.wrapping_add(self.irs)))
+                .collect();
+        }
         let mut bytes = std::vec![0; tcp::HEADER_LEN + options.encoded_len()];
         header.emit(&options, &mut bytes).expect("room");
         bytes.extend_from_slice(&s.payload);
@@ -319,12 +318,13 @@ impl Peer {
         }
         self.at.set_port(header.src_port);
         let mut options = Options::parse(tcp::options(bytes, len));
-        options.sack = options
-            .sack
-            .as_slice()
-            .iter()
-            .map(|&(l, r)| (l.wrapping_sub(self.iss), r.wrapping_sub(self.iss)))
-            .collect();
+        if !options.sack.is_empty() {
+            let blocks = options.sack;
+            let blocks = blocks.as_slice().iter();
+            options.sack = blocks
+                .map(|&(l, r)| (l.wrapping_sub(self.iss), r.wrapping_sub(self.iss)))
+                .collect();
+        }
         Seg {
             seq: header.seq.wrapping_sub(self.irs),
             ack: match header.flags.contains(ACK) {
