@@ -1,5 +1,5 @@
-//! TCP options (RFC 9293 section 3.2; RFC 7323 window scale and time stamps; RFC 2018 SACK; RFC 7413
-//! Fast Open).
+//! TCP options (RFC 9293 section 3.2; RFC 7323 window scale and time stamps; RFC 2018 SACK;
+//! RFC 7413 Fast Open).
 //!
 //! Reading is forgiving: an unknown option is skipped, a known one with a wrong length is skipped,
 //! and an
@@ -60,8 +60,8 @@ pub struct SackBlocks {
     // Beyond `len` all zero, so that the derived equality is right.
     blocks: [(u32, u32); MAX_SACK_BLOCKS],
     len: u8,
-    // A SYN has no blocks: its Fast Open cookie stands in their place, so that segments without one,
-    // which are all that count, carry no more. 0: none; else its length and one more.
+    // A SYN has no blocks: its Fast Open cookie stands in their place, so that other segments carry
+    // no more than before. 0: none; else its length and one more.
     cookie: u8,
 }
 
