@@ -16,14 +16,18 @@ pub enum CongestionControl {
     /// RFC 8257, for data centres whose switches mark early: shrinks by as much as was marked. Asks
     /// for ECN by itself, unless that is off.
     Dctcp,
+    /// draft-ietf-ccwg-bbr (BBRv3): sends at the rate that the path was seen to deliver, whatever
+    /// is lost at random, and keeps queues short. Always paced. Experimental, as the draft is.
+    Bbr,
 }
 
 impl CongestionControl {
     /// Every control.
-    pub const ALL: [CongestionControl; 3] = [
+    pub const ALL: [CongestionControl; 4] = [
         CongestionControl::Cubic,
         CongestionControl::NewReno,
         CongestionControl::Dctcp,
+        CongestionControl::Bbr,
     ];
 
     /// Its name, as the kernel calls it.
@@ -33,13 +37,14 @@ impl CongestionControl {
             CongestionControl::Cubic => "cubic",
             CongestionControl::NewReno => "reno",
             CongestionControl::Dctcp => "dctcp",
+            CongestionControl::Bbr => "bbr",
         }
     }
 
     /// Whether it decides by a rate and therefore always sends at one.
     #[must_use]
     pub const fn needs_pacing(self) -> bool {
-        false
+        matches!(self, CongestionControl::Bbr)
     }
 
     /// Whether it works with marks (RFC 8257) and therefore asks for ECN by itself.
@@ -125,6 +130,6 @@ mod tests {
             Err(UnknownCongestionControl)
         );
         let all = UnknownCongestionControl.to_string();
-        assert!(all.ends_with("there are cubic, reno, dctcp"), "{all}");
+        assert!(all.ends_with("there are cubic, reno, dctcp, bbr"), "{all}");
     }
 }

@@ -20,6 +20,7 @@
 //! | `cubic.rs` | RFC 9438: by the time since the last loss |
 //! | `hystart.rs` | RFC 9406: leaving slow start before a queue overflows |
 //! | `dctcp.rs` | RFC 8257: shrinks by as much as was marked |
+//! | `bbr.rs` | draft-ietf-ccwg-bbr: by a model of the path |
 //! | `pacing.rs` | leaving at a rate instead of in bursts |
 //! | `prr.rs` | RFC 6937: how the window shrinks while a recovery runs |
 //! | `sample.rs` | what one acknowledgement showed |
@@ -31,6 +32,7 @@
 
 use core::time::Duration;
 
+mod bbr;
 mod cubic;
 mod dctcp;
 mod hystart;
@@ -40,8 +42,11 @@ mod prr;
 mod sample;
 
 use crate::config::CongestionControl;
+use alloc::boxed::Box;
+use bbr::Bbr;
 use cubic::Cubic;
 use dctcp::Dctcp;
+use gannet_base::Instant;
 use newreno::NewReno;
 pub use pacing::Pacer;
 use prr::Prr;
@@ -53,14 +58,16 @@ enum Control {
     NewReno(NewReno),
     Cubic(Cubic),
     Dctcp(Dctcp),
+    Bbr(Box<Bbr>),
 }
 
 impl Control {
-    fn new(control: CongestionControl) -> Self {
+    fn new(control: CongestionControl, cwnd: u32, smss: u32) -> Self {
         match control {
             CongestionControl::Cubic => Control::Cubic(Cubic::default()),
             CongestionControl::NewReno => Control::NewReno(NewReno::default()),
             CongestionControl::Dctcp => Control::Dctcp(Dctcp::default()),
+            CongestionControl::Bbr => Control::Bbr(Box::new(Bbr::new(cwnd, smss))),
         }
     }
 
@@ -69,6 +76,7 @@ impl Control {
             Control::Cubic(_) => CongestionControl::Cubic,
             Control::NewReno(_) => CongestionControl::NewReno,
             Control::Dctcp(_) => CongestionControl::Dctcp,
+            Control::Bbr(_) => CongestionControl::Bbr,
         }
     }
 }
@@ -87,6 +95,8 @@ enum Phase {
     Open,
     NewRenoRecovery,
     PrrRecovery(Prr),
+    /// The window is the model's, recovery or not.
+    ModelRecovery,
 }
 
 /// Largest window that RFC 7323 can express; the congestion window stays below it.
@@ -128,7 +138,7 @@ impl Congestion {
     pub fn new(smss: u32, control: CongestionControl) -> Self {
         let smss = smss.max(1);
         Self {
-            control: Control::new(control),
+            control: Control::new(control, initial_window(smss), smss),
             phase: Phase::Open,
             smss,
             cwnd: initial_window(smss),
@@ -149,7 +159,13 @@ impl Congestion {
     pub fn set_control(&mut self, control: CongestionControl) -> bool {
         let other = self.control.name() != control;
         if other {
-            self.control = Control::new(control);
+            // a model knows no threshold; a control that follows one starts from where it was
+            self.ssthresh = match (&self.control, control) {
+                (_, CongestionControl::Bbr) => u32::MAX,
+                (Control::Bbr(bbr), _) if !bbr.in_startup() => self.cwnd,
+                _ => self.ssthresh,
+            };
+            self.control = Control::new(control, self.cwnd, self.smss);
         }
         other
     }
@@ -170,7 +186,10 @@ impl Congestion {
     /// Whether the window grows exponentially.
     #[must_use]
     pub fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
+        match &self.control {
+            Control::Bbr(bbr) => bbr.in_startup(),
+            _ => self.cwnd < self.ssthresh,
+        }
     }
 
     /// Whether a fast recovery is under way.
@@ -227,13 +246,17 @@ impl Congestion {
         if let Control::Dctcp(dctcp) = &mut self.control {
             dctcp.on_ack(sample);
         }
+        if let Control::Bbr(bbr) = &mut self.control {
+            self.cwnd = bbr.on_ack(sample, self.cwnd, self.smss);
+            return;
+        }
         match self.phase {
             //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
             //# The sending TCP SHOULD NOT increase the congestion window in response to the
             //# receipt of an ECN-Echo ACK packet.
             Phase::Open if sample.ece => {}
             Phase::Open => self.grow(sample),
-            Phase::NewRenoRecovery => {}
+            Phase::NewRenoRecovery | Phase::ModelRecovery => {}
             Phase::PrrRecovery(ref mut prr) => {
                 let cwnd = prr.on_ack(sample, self.ssthresh, self.smss);
                 self.cwnd = cwnd.clamp(self.smss, MAX_CWND);
@@ -248,6 +271,9 @@ impl Congestion {
         //# The indication of congestion should be treated just as a congestion loss in non-ECN-
         //# Capable TCP.
         self.prior = None;
+        if let Control::Bbr(bbr) = &mut self.control {
+            return bbr.on_mark();
+        }
         self.ssthresh = match &self.control {
             Control::Dctcp(dctcp) => dctcp.after_mark(self.cwnd, self.smss),
             _ => self.after_loss(flight),
@@ -259,6 +285,9 @@ impl Congestion {
     #[inline]
     #[must_use]
     pub fn pacing_rate(&self) -> Option<u64> {
+        if let Control::Bbr(bbr) = &self.control {
+            return Some(bbr.pacing_rate());
+        }
         // as Linux: in slow start the window of the next round trip, twice this one's; later a
         // little more than the window, so that it and not the rate decides
         let percent = if self.cwnd < self.ssthresh / 2 {
@@ -276,13 +305,16 @@ impl Congestion {
         if self.srtt.is_zero() {
             self.srtt = rtt;
         }
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.seed(rtt, self.cwnd);
+        }
     }
 
     /// The control wants to see how little the path holds: what is delivered now shows less than
     /// it can.
     #[must_use]
     pub fn wants_low_flight(&self) -> bool {
-        false
+        matches!(&self.control, Control::Bbr(bbr) if bbr.in_probe_rtt())
     }
 
     /// RFC 6298 section 2's average; for pacing and for CUBIC's look ahead.
@@ -330,6 +362,7 @@ impl Congestion {
                     reno.avoid(cwnd, smss, left)
                 }
                 Control::Cubic(cubic) => cubic.avoid(cwnd, smss, left, sample.now, self.srtt),
+                Control::Bbr(_) => cwnd,
             };
         }
     }
@@ -371,6 +404,10 @@ impl Congestion {
     pub fn enter_recovery(&mut self, flight: u32, kind: RecoveryKind) {
         self.prior = Some((self.cwnd, self.ssthresh));
         self.ssthresh = self.after_loss(flight);
+        if matches!(self.control, Control::Bbr(_)) {
+            self.phase = Phase::ModelRecovery;
+            return;
+        }
         match kind {
             RecoveryKind::DuplicateAcks => {
                 self.phase = Phase::NewRenoRecovery;
@@ -390,6 +427,10 @@ impl Congestion {
                 reno.after_loss(flight, self.smss)
             }
             Control::Cubic(cubic) => cubic.after_loss(flight, self.cwnd, self.smss),
+            Control::Bbr(bbr) => {
+                bbr.before_loss();
+                u32::MAX
+            }
         }
     }
 
@@ -425,6 +466,7 @@ impl Congestion {
     pub fn exit_recovery(&mut self, flight: u32) {
         match self.phase {
             Phase::Open => return,
+            Phase::ModelRecovery => {}
             Phase::PrrRecovery(_) => self.cwnd = self.ssthresh,
             // RFC 6582 section 3.2 step 3, full acknowledgement, choice (1): no burst
             Phase::NewRenoRecovery => {
@@ -471,14 +513,20 @@ impl Congestion {
             self.phase = Phase::Open;
             self.timed_out = false;
             self.slow_start_after_rto = false;
-            if let Control::Cubic(cubic) = &mut self.control {
-                cubic.undo();
+            match &mut self.control {
+                Control::Cubic(cubic) => cubic.undo(),
+                Control::Bbr(bbr) => bbr.undo(),
+                _ => {}
             }
         }
     }
 
     /// Data is about to be sent after `idle` without any, with nothing in flight.
-    pub fn on_idle(&mut self, idle: Duration, rto: Duration) {
+    pub fn on_idle(&mut self, idle: Duration, rto: Duration, now: Instant) {
+        // what leaves at a rate needs no smaller window
+        if let Control::Bbr(bbr) = &mut self.control {
+            return bbr.on_restart(now);
+        }
         //= https://www.rfc-editor.org/rfc/rfc5681#section-4.1
         //# Therefore, a TCP SHOULD set cwnd to no more than RW before beginning
         //# transmission if the TCP has not sent data in an interval exceeding

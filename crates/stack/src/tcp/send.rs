@@ -365,7 +365,8 @@ impl Send {
     pub(super) fn before_write(&mut self, now: Instant) {
         if !self.outstanding() && self.last_sent != Instant::ZERO {
             let idle = now.saturating_duration_since(self.last_sent);
-            self.congestion.on_idle(idle, self.rtt.rto());
+            self.congestion.on_idle(idle, self.rtt.rto(), now);
+            self.set_pace();
         }
         self.before_queueing(now);
     }

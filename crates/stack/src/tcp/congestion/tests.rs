@@ -238,12 +238,12 @@ fn rfc_5681_section_4_1_restart_after_idle() {
     let (short, long) = (Duration::from_millis(100), Duration::from_millis(300));
     let rto = Duration::from_millis(200);
     let mut c = avoiding(50_000);
-    c.on_idle(short, rto);
+    c.on_idle(short, rto, Instant::ZERO);
     assert_eq!(c.cwnd(), 50_000);
-    c.on_idle(long, rto);
+    c.on_idle(long, rto, Instant::ZERO);
     assert_eq!(c.cwnd(), 10_000);
     let mut small = avoiding(2000);
-    small.on_idle(long, rto);
+    small.on_idle(long, rto, Instant::ZERO);
     assert_eq!(small.cwnd(), 2000, "RW = min(IW, cwnd)");
 }
 

@@ -33,7 +33,8 @@ impl Send {
     }
 
     /// The rate as the congestion control has it now.
-    fn set_pace(&mut self) {
+    #[inline]
+    pub(super) fn set_pace(&mut self) {
         if let Some(pacer) = &mut self.pacer {
             pacer.set_rate(self.congestion.pacing_rate(), self.mss);
         }

@@ -3,6 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `bottleneck.rs`, `paced.rs`, `bbr.rs` | congestion controls on one slow place |
 //! | `flow.rs` | a peer that acknowledges after a round trip |
 //! | `peer.rs` | the harness: one stack, and the tests as its peer |
 //! | `partial_answers.rs` | recoveries that last more than one answer |
@@ -10,6 +11,7 @@
 //! | `resent.rs` | how soon one may be sent again what was sent again before |
 //! | `transfer.rs` | the harness for two stacks: a stream each way, and what must always hold |
 
+mod bbr;
 mod black_hole;
 mod flow;
 mod marks;
