@@ -450,11 +450,48 @@ fn frames_of_other_networks_stay_out() {
     tagged.extend_from_slice(&[0, 5]);
     tagged.extend_from_slice(&LOCAL.to_be_bytes());
     assert!(send(&mut left, &tagged, b"of VLAN 5", Extra::default()));
+    // No VLAN, only a priority: as without a tag.
+    tagged[14..16].copy_from_slice(&[0xe0, 0]);
+    assert!(send(&mut left, &tagged, b"urgent", Extra::default()));
     let head = ethernet(mac(&right), mac(&left), LOCAL);
     assert!(send(&mut left, &head, b"untagged", Extra::default()));
-    let seen = wait("a frame", || receive(&mut right));
-    assert_eq!(seen.bytes[14..], b"untagged"[..]);
+    for expected in [&b"urgent"[..], b"untagged"] {
+        let seen = wait("a frame", || receive(&mut right));
+        assert_eq!(
+            (&seen.bytes[14..], &seen.bytes[..14]),
+            (expected, &head[..])
+        );
+    }
     assert!(receive(&mut left).is_none(), "own frames do not come back");
+}
+
+/// An endpoint on a VLAN gets its frames only, and without their tags.
+#[test]
+fn one_vlan() {
+    if not_root() {
+        return;
+    }
+    let (a, b) = veth(1500);
+    let options = Options {
+        vlan: Some(5),
+        ..Options::default()
+    };
+    let mut left = open(&a, "left");
+    let mut right = b.run(|| PacketDriver::open("right", options).unwrap());
+    let plain = ethernet(mac(&right), mac(&left), LOCAL);
+    assert!(send(&mut left, &plain, b"untagged", Extra::default()));
+    for id in [0, 4, 6, 4094, 5] {
+        let mut tagged = ethernet(mac(&right), mac(&left), 0x8100);
+        tagged.extend_from_slice(&u16::to_be_bytes(0x2000 | id));
+        tagged.extend_from_slice(&LOCAL.to_be_bytes());
+        let whole = pattern(1500, id.into());
+        assert!(send(&mut left, &tagged, &whole, Extra::default()));
+    }
+    let seen = wait("a frame", || receive(&mut right));
+    assert_eq!(seen.bytes[..14], plain[..]);
+    assert_eq!(seen.bytes[14..], pattern(1500, 5)[..]);
+    assert!(receive(&mut right).is_none());
+    assert_eq!(left.driver.drops().total(), 0);
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct HostBuilder {
     more: Vec<(usize, String)>,
     /// Links whose routers may configure them, counted alike.
     autoconf: Vec<usize>,
+    /// VLANs, by the number of the link that they are for.
+    vlans: Vec<(usize, u16)>,
     captures: Option<PathBuf>,
     policy: WaitPolicy,
     linger: Duration,
@@ -59,6 +61,7 @@ impl HostBuilder {
             routes: Vec::new(),
             more: Vec::new(),
             autoconf: Vec::new(),
+            vlans: Vec::new(),
             captures: None,
             // The loop itself looks several times between two readings.
             policy: WaitPolicy {
@@ -164,6 +167,15 @@ impl HostBuilder {
         self
     }
 
+    /// The link named last, an Ethernet, is on the VLAN `id` (IEEE 802.1Q, 1 to 4094): what leaves
+    /// bears its tag, and nothing else comes in. Several links may be on one interface, each on a
+    /// VLAN of its own.
+    #[must_use]
+    pub fn vlan(mut self, id: u16) -> Self {
+        self.vlans.push((self.links.len(), id));
+        self
+    }
+
     /// Writes down what passes every link: a pcapng file for each, in `directory`, which must
     /// exist. Costs a copy of every byte, and the disk.
     #[must_use]
@@ -246,8 +258,9 @@ impl HostBuilder {
         shard.captures = self.captures;
         let mut attached = Vec::new();
         for (number, (plan, address)) in self.links.into_iter().enumerate() {
+            let config = on_vlan(&plan, vlan_of(&self.vlans, number + 1))?;
             if address == DHCP {
-                add_dhcp_link(&mut shard, plan, self.mtu)?;
+                add_dhcp_link(&mut shard, plan, self.mtu, config)?;
                 continue;
             }
             let own = Prefix::parse(&address)?;
@@ -256,13 +269,13 @@ impl HostBuilder {
                     shard.add_network(Network::join(&network, own, self.channel)?)?
                 }
                 plan => {
-                    let (name, endpoint) = open(plan, self.mtu)?;
+                    let (name, endpoint) = open(plan, self.mtu, config.vlan)?;
                     let config = LinkConfig {
                         addresses: vec![LinkAddress {
                             address: own.address,
                             prefix_len: own.len,
                         }],
-                        ..LinkConfig::default()
+                        ..config
                     };
                     shard.add_link(&name, endpoint, config)?
                 }
@@ -300,9 +313,14 @@ impl HostBuilder {
 const DHCP: &str = "dhcp";
 
 /// Attaches a link without an address, for which a DHCP client looks for one.
-fn add_dhcp_link(shard: &mut Shard, plan: Plan, mtu: Option<u32>) -> io::Result<()> {
-    let (name, endpoint) = open(plan, mtu)?;
-    let id = shard.add_link(&name, endpoint, LinkConfig::default())?;
+fn add_dhcp_link(
+    shard: &mut Shard,
+    plan: Plan,
+    mtu: Option<u32>,
+    config: LinkConfig,
+) -> io::Result<()> {
+    let (name, endpoint) = open(plan, mtu, config.vlan)?;
+    let id = shard.add_link(&name, endpoint, config)?;
     match shard.stack.dhcp_start(id, None) {
         true => Ok(()),
         false => Err(fail(
@@ -313,11 +331,51 @@ fn add_dhcp_link(shard: &mut Shard, plan: Plan, mtu: Option<u32>) -> io::Result<
     }
 }
 
+/// The VLAN of a link, if it was put on one.
+fn vlan_of(vlans: &[(usize, u16)], link: usize) -> Option<u16> {
+    let mut vlans = vlans.iter().rev();
+    vlans.find(|(at, _)| *at == link).map(|(_, id)| *id)
+}
+
+/// A link without addresses, on a VLAN if that is wanted and possible.
+fn on_vlan(plan: &Plan, vlan: Option<u16>) -> io::Result<LinkConfig> {
+    let Some(id) = vlan else {
+        return Ok(LinkConfig::default());
+    };
+    let what = format!("put a link on VLAN {id}");
+    let ethernet = match plan {
+        Plan::Packet(_) | Plan::Tap(_, Kind::Tap) => true,
+        Plan::TapFd(_, _, address) => *address != [0; 6],
+        Plan::Tap(_, Kind::Tun) | Plan::Channel(_) => false,
+    };
+    if !ethernet {
+        let why = "it is no Ethernet\ntry: HostBuilder::packet or tap";
+        return Err(fail(libc::EINVAL, what, why));
+    }
+    if !(1..=4094).contains(&id) {
+        let why = "it names none\ntry: 1 to 4094";
+        return Err(fail(libc::EINVAL, what, why));
+    }
+    Ok(LinkConfig {
+        vlan,
+        vlan_stripped: matches!(plan, Plan::Packet(_)),
+        ..LinkConfig::default()
+    })
+}
+
 /// The endpoint of a link to the kernel or its interfaces.
-fn open(plan: Plan, mtu: Option<u32>) -> io::Result<(String, gannet_link::Endpoint<AnyDriver>)> {
+fn open(
+    plan: Plan,
+    mtu: Option<u32>,
+    vlan: Option<u16>,
+) -> io::Result<(String, gannet_link::Endpoint<AnyDriver>)> {
     Ok(match plan {
         Plan::Packet(interface) => {
-            let endpoint = PacketDriver::open(&interface, PacketOptions::default())?;
+            let options = PacketOptions {
+                vlan,
+                ..PacketOptions::default()
+            };
+            let endpoint = PacketDriver::open(&interface, options)?;
             (interface, any(endpoint, AnyDriver::Packet))
         }
         Plan::Tap(name, kind) => {

@@ -12,6 +12,8 @@ reasons! {
         ForeignStation => "foreign_station",
         /// A protocol above Ethernet that we do not speak.
         UnknownEtherType => "unknown_ethertype",
+        /// A frame of another VLAN than the link's, or with or without a tag where it ought not to.
+        OtherVlan => "other_vlan",
         /// An ARP packet that is cut short, or not about IPv4 over Ethernet.
         ArpMalformed => "arp_malformed",
         /// An ARP packet from a sender that can be no station or host.

@@ -37,6 +37,11 @@ pub struct LinkConfig {
     /// addresses are ours. At most one such link is used, the first. Its driver must bring back
     /// what is sent, and nothing else ([`gannet_link::LoopDriver`]).
     pub loopback: bool,
+    /// The VLAN (IEEE 802.1Q, 1 to 4094) of an Ethernet: what leaves bears its tag, and nothing
+    /// else is taken. `None`: no tags; those that only carry a priority are taken.
+    pub vlan: Option<u16>,
+    /// The driver lets only frames of that VLAN through, and has taken the tag off them.
+    pub vlan_stripped: bool,
 }
 
 /// An endpoint with its addresses.

@@ -26,6 +26,10 @@ pub struct Options {
     /// Goes around the interface's queueing discipline. Off: the kernel then drops every
     /// super-segment that the device cannot cut itself, and a virtual Ethernet gains nothing.
     pub bypass_queue: bool,
+    /// The VLAN (IEEE 802.1Q) whose frames come in, without their tags, which the kernel takes off;
+    /// what leaves is to have the tag already. `None`: frames without a tag, and those whose tag is
+    /// only a priority.
+    pub vlan: Option<u16>,
 }
 
 impl Default for Options {
@@ -35,6 +39,7 @@ impl Default for Options {
             receive_buffer: 32 << 20,
             send_buffer: 4 << 20,
             bypass_queue: false,
+            vlan: None,
         }
     }
 }
@@ -75,7 +80,10 @@ impl PacketDriver {
         let capabilities = Capabilities {
             medium: Medium::Ethernet,
             mtu: settings.mtu()?.clamp(68, 65_535),
-            tcp_segmentation: SUPER_SEGMENT,
+            tcp_segmentation: match options.vlan {
+                None => SUPER_SEGMENT,
+                Some(_) => SUPER_SEGMENT - 4, // a tag
+            },
             udp_segmentation: cuts_datagrams(),
             gather: RANGES_MAX as u8,
             checksum: Checksum::Partial,
@@ -98,7 +106,7 @@ fn set_up(socket: &OwnedFd, options: &Options) -> io::Result<()> {
     if options.bypass_queue {
         sys::enable(fd, IntegerOption::QdiscBypass)?;
     }
-    sys::refuse_tagged(fd)?;
+    sys::accept_vlan(fd, options.vlan.unwrap_or(0))?;
     let (receive, send) = (options.receive_buffer, options.send_buffer);
     if sockopt::set_socket_recv_buffer_size_force(fd, receive).is_err() {
         sockopt::set_socket_recv_buffer_size(fd, receive)?;

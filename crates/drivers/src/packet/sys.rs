@@ -45,7 +45,7 @@ fn set<T: Copy>(
     let len = size_of::<T>() as libc::socklen_t;
     let from: *const T = value;
     // SAFETY: `fd` is open while borrowed; the kernel reads `len` bytes, which `value` has, and,
-    // for the filter, the program it points to, which is a constant.
+    // for the filter, the program it points to, which its caller holds.
     match unsafe { libc::setsockopt(fd.as_raw_fd(), level, number, from.cast(), len) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -68,13 +68,14 @@ pub(super) fn bind(fd: BorrowedFd<'_>, index: i32) -> io::Result<()> {
     }
 }
 
-/// Keeps frames out that had a VLAN tag: the kernel has taken it off, so that they would look like
-/// frames of the untagged network.
-pub(super) fn refuse_tagged(fd: BorrowedFd<'_>) -> io::Result<()> {
+/// Lets in only frames of VLAN `id`, or for 0 those without a tag, or with one that names no VLAN.
+/// The kernel takes tags off before frames come here, so that they all look alike.
+pub(super) fn accept_vlan(fd: BorrowedFd<'_>, id: u16) -> io::Result<()> {
+    let filter = filter(id);
     let program = libc::sock_fprog {
-        len: UNTAGGED.len() as libc::c_ushort,
+        len: filter.len() as libc::c_ushort,
         // The kernel only reads; the type has one form for both directions.
-        filter: UNTAGGED.as_ptr().cast_mut(),
+        filter: filter.as_ptr().cast_mut(),
     };
     set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
@@ -83,13 +84,21 @@ const fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// Loads "a tag was taken off"; if it is 0, accepts the whole frame, else none of it.
-static UNTAGGED: [libc::sock_filter; 4] = [
-    instruction(0x30, 0, 0, 0xffff_f000 + 48), // ldb [SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT]
-    instruction(0x15, 0, 1, 0),                // jeq #0, next, skip one
-    instruction(0x06, 0, 0, u32::MAX),         // ret #-1
-    instruction(0x06, 0, 0, 0),                // ret #0
-];
+/// Accepts the whole frame or none of it: without a tag if `id` is 0, and with a tag of that `id`.
+fn filter(id: u16) -> [libc::sock_filter; 7] {
+    const PRESENT: u32 = 0xffff_f000 + 48; // SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT
+    const TAG: u32 = 0xffff_f000 + 44; // SKF_AD_OFF + SKF_AD_VLAN_TAG
+    let untagged = if id == 0 { 3 } else { 4 };
+    [
+        instruction(0x30, 0, 0, PRESENT),       // ldb: a tag was taken off
+        instruction(0x15, untagged, 0, 0),      // jeq #0, accept or refuse, next
+        instruction(0x28, 0, 0, TAG),           // ldh
+        instruction(0x54, 0, 0, 0xfff),         // and #0xfff
+        instruction(0x15, 0, 1, u32::from(id)), // jeq #id, accept, refuse
+        instruction(0x06, 0, 0, u32::MAX),      // accept: ret #-1
+        instruction(0x06, 0, 0, 0),             // refuse: ret #0
+    ]
+}
 
 /// Frames dropped by the kernel since the last call because the receive buffer was full.
 pub(super) fn take_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {

@@ -63,7 +63,10 @@ fn segmentation(slot: &Slot, medium: Medium) -> Segmentation {
         return Segmentation::UdpL4;
     }
     let ip_at = match medium {
-        Medium::Ethernet => 14,
+        Medium::Ethernet => match slot.inline().get(12..14) {
+            Some([0x81, 0x00]) => 18, // behind a VLAN tag
+            _ => 14,
+        },
         Medium::Ip => 0,
     };
     match slot.inline().get(ip_at).map(|first| first >> 4) {

@@ -17,6 +17,7 @@
 //! | `six.rs` | IPv6: streams, datagrams, echoes, neighbours |
 //! | `dhcp.rs` | an address from a real DHCP server |
 //! | `groups.rs` | multicast both ways |
+//! | `vlan.rs` | frames with tags: streams, datagrams, echoes |
 //! | `capture.rs` | what a capture holds |
 #![forbid(unsafe_code)]
 
@@ -36,3 +37,4 @@ mod settings;
 mod six;
 mod stream;
 mod transfer;
+mod vlan;

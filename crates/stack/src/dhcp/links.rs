@@ -8,13 +8,13 @@ use gannet_base::{Instant, Rng};
 use gannet_link::{Arena, Driver, Frame, Medium, RxChecksum, Slot};
 use gannet_wire::checksum::{self, pseudo_v4};
 use gannet_wire::dhcpv4::{CLIENT_PORT, MAX_LEN, SERVER_PORT};
-use gannet_wire::{EtherType, IpProtocol, MacAddr, ethernet, udp};
+use gannet_wire::{EtherType, IpProtocol, MacAddr, udp};
 
 use super::client::{Action, Client, Destination, Refused, StateName};
 use super::lease::Lease;
 use crate::config::{Config, DhcpConfig};
 use crate::counters::DropReason;
-use crate::ip::{Ip, LinkHeader, Packet, Path, Resolution, Route};
+use crate::ip::{Ip, Packet, Path, Resolution, Route, link_header};
 use crate::link::{LinkAddress, LinkId};
 
 /// The longest datagram that is looked at.
@@ -229,11 +229,7 @@ fn send<D: Driver>(ip: &mut Ip<D>, now: Instant, link: LinkId, to: Destination, 
         return;
     }
     let held = resolution == Resolution::Pending;
-    let path = if held {
-        Ip::<D>::held_path(&path)
-    } else {
-        path
-    };
+    let path = if held { ip.held_path(&path) } else { path };
     if let Err(reason) = send_along(ip, &path, held, message) {
         ip.count_drop(reason);
     }
@@ -290,21 +286,14 @@ fn send_along<D: Driver>(
 
 /// The way to every station of a link, for who has no address yet.
 fn broadcast_path<D: Driver>(ip: &Ip<D>, link: LinkId, from: Ipv4Addr) -> Option<Path> {
-    let capabilities = ip.links.get(link)?.endpoint.capabilities();
-    let mut bytes = [0; ethernet::HEADER_LEN];
-    let header = ethernet::Header {
-        dst: MacAddr::BROADCAST,
-        src: MacAddr(capabilities.hardware_address),
-        ethertype: EtherType::IPV4,
-    };
-    header.emit(&mut bytes)?;
+    let entry = ip.links.get(link)?;
     Some(Path {
         link,
         source: from.into(),
         destination: Ipv4Addr::BROADCAST.into(),
         next_hop: Ipv4Addr::BROADCAST.into(),
-        mtu: capabilities.mtu,
-        header: Some(LinkHeader::ethernet(bytes)),
+        mtu: entry.endpoint.capabilities().mtu,
+        header: Some(link_header(entry, MacAddr::BROADCAST, EtherType::IPV4)),
         ttl: Path::TTL,
         flow_label: 0,
         tos: 0,

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, Medium, Slot};
 use gannet_wire::arp::{self, Operation};
-use gannet_wire::{EtherType, MacAddr, ethernet};
+use gannet_wire::{EtherType, MacAddr};
 
 use super::layer::Ip;
 use super::select::{header, is_broadcast_on};
@@ -71,9 +71,9 @@ impl<D: Driver> Ip<D> {
                 Claim::RequestToUs | Claim::Overheard => Ok(()),
             };
         }
-        if let Some(link_) = self.links.get(link) {
-            let own = link_.endpoint.capabilities().hardware_address;
-            self.send_held(link, sender.into(), header(own, mac, EtherType::IPV4));
+        if let Some(entry) = self.links.get(link) {
+            let header = header(entry, mac, EtherType::IPV4);
+            self.send_held(link, sender.into(), header);
         }
         Ok(())
     }
@@ -121,16 +121,12 @@ impl<D: Driver> Ip<D> {
             return;
         }
         let own = MacAddr(capabilities.hardware_address);
-        let known = target_mac != MacAddr::ZERO;
-        let ethernet = ethernet::Header {
-            dst: if known {
-                target_mac
-            } else {
-                MacAddr::BROADCAST
-            },
-            src: own,
-            ethertype: EtherType::ARP,
+        let station = match target_mac {
+            MacAddr::ZERO => MacAddr::BROADCAST,
+            known => known,
         };
+        let ethernet = header(link, station, EtherType::ARP);
+        let ethernet = ethernet.as_slice();
         let packet = arp::Packet {
             operation,
             sender_mac: own,
@@ -139,13 +135,13 @@ impl<D: Driver> Ip<D> {
             target_ip,
         };
         let mut slot = Slot::new();
-        let Some(bytes) = slot.inline_mut(ethernet::HEADER_LEN + arp::PACKET_LEN) else {
+        let Some(bytes) = slot.inline_mut(ethernet.len() + arp::PACKET_LEN) else {
             return;
         };
-        let _ = ethernet.emit(bytes);
-        let _ = bytes
-            .get_mut(ethernet::HEADER_LEN..)
-            .and_then(|b| packet.emit(b));
+        if let Some((first, rest)) = bytes.split_at_mut_checked(ethernet.len()) {
+            first.copy_from_slice(ethernet);
+            let _ = packet.emit(rest);
+        }
         if link.endpoint.transmit(&slot).is_err() {
             self.count_drop(DropReason::LinkFull);
         }

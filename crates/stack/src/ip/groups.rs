@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
 use gannet_base::{Instant, Rng};
-use gannet_link::{Driver, Medium};
+use gannet_link::Driver;
 use gannet_wire::{EtherType, MacAddr};
 
 use super::layer::Ip;
@@ -188,10 +188,7 @@ impl<D: Driver> Ip<D> {
             IpAddr::V4(four) => (MacAddr::of_group_v4(four), EtherType::IPV4, mtu),
             IpAddr::V6(six) => (group_station(six), EtherType::IPV6, self.six_mtu(link, mtu)),
         };
-        let header = match capabilities.medium {
-            Medium::Ip => LinkHeader::NONE,
-            Medium::Ethernet => header(capabilities.hardware_address, station, ethertype),
-        };
+        let header = header(entry, station, ethertype);
         Some(Path {
             link,
             source,

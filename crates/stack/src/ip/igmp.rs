@@ -7,10 +7,11 @@ use gannet_base::Instant;
 use gannet_link::{Driver, Frame, Slot};
 use gannet_wire::group_record::{REPORT_HEADER_LEN, RecordKind, ReportWriter};
 use gannet_wire::igmp::{self, Message, Old};
-use gannet_wire::{IpProtocol, ethernet, ipv4};
+use gannet_wire::{IpProtocol, ipv4};
 
 use super::layer::Ip;
 use super::output::Packet;
+use super::path::LINK_HEADER_MAX;
 use crate::counters::DropReason;
 use crate::link::LinkId;
 use crate::multicast::{Asked, Say, Version};
@@ -175,6 +176,6 @@ impl<D: Driver> Ip<D> {
 }
 
 const _: () = assert!(
-    ethernet::HEADER_LEN + ipv4::ROUTER_ALERT_HEADER_LEN + REPORT_HEADER_LEN + 8 * RECORDS_MAX
+    LINK_HEADER_MAX + ipv4::ROUTER_ALERT_HEADER_LEN + REPORT_HEADER_LEN + 8 * RECORDS_MAX
         <= gannet_link::slot::INLINE_MAX
 );

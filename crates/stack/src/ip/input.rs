@@ -5,13 +5,14 @@ use core::net::{IpAddr, Ipv4Addr};
 use gannet_base::Instant;
 use gannet_link::{Checksum, Driver, Endpoint, Frame, Medium};
 use gannet_wire::ipv4::{self, Header, IpProtocol, ParseError};
+use gannet_wire::vlan::{self, Tag};
 use gannet_wire::{EtherType, MacAddr, ethernet};
 
 use super::layer::{Ip, QUOTE_LEN};
 use super::output::Packet;
 use super::select::is_broadcast_on;
 use crate::counters::DropReason;
-use crate::link::{Link, LinkId};
+use crate::link::{Link, LinkConfig, LinkId};
 
 /// The Ethernet destination of a frame, as far as it matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +70,11 @@ impl<D: Driver> Ip<D> {
             let header = ethernet_header(&link.endpoint, frame)?;
             cast = addressed_to_us(&link.endpoint, header.dst)?;
             frame.strip(ethernet::HEADER_LEN);
-            match header.ethertype {
+            let ethertype = match link.config.vlan {
+                None if header.ethertype != EtherType::VLAN => header.ethertype,
+                _ => behind_tag(link, header.ethertype, frame)?,
+            };
+            match ethertype {
                 EtherType::IPV4 => {}
                 EtherType::IPV6 => return self.six_arrives(now, (id, cast), frame),
                 EtherType::ARP => return self.arp_arrives(now, id, frame).map(|()| None),
@@ -198,6 +203,35 @@ fn ethernet_header<D: Driver>(
         Ok((header, _)) => Ok(header),
         Err(ethernet::ParseError::Truncated) => Err(DropReason::Runt),
     }
+}
+
+/// What a frame carries that has, or ought to have, a VLAN tag: of ours, or on a link without
+/// tags one that only carries a priority (IEEE 802.1Q: VLAN 0).
+#[cold]
+fn behind_tag<D: Driver>(
+    link: &Link<D>,
+    ethertype: EtherType,
+    frame: &mut Frame,
+) -> Result<EtherType, DropReason> {
+    let LinkConfig {
+        vlan,
+        vlan_stripped,
+        ..
+    } = link.config;
+    if vlan_stripped != (ethertype != EtherType::VLAN) {
+        return Err(DropReason::OtherVlan);
+    }
+    if vlan_stripped {
+        return Ok(ethertype);
+    }
+    let mut buffer = [0; vlan::TAG_LEN];
+    let bytes = first_bytes(&link.endpoint, frame, vlan::TAG_LEN, &mut buffer);
+    let (tag, len) = Tag::parse(bytes).map_err(|_| DropReason::Runt)?;
+    if tag.id != vlan.unwrap_or(0) {
+        return Err(DropReason::OtherVlan);
+    }
+    frame.strip(len);
+    Ok(tag.ethertype)
 }
 
 fn addressed_to_us<D: Driver>(endpoint: &Endpoint<D>, to: MacAddr) -> Result<Cast, DropReason> {

@@ -44,7 +44,9 @@ pub use route::Route;
 pub use select::Resolution;
 
 pub(crate) use fragmentation::Parts;
+pub(crate) use path::LINK_HEADER_MAX;
 pub(crate) use reassembly::Expired;
+pub(crate) use select::header as link_header;
 pub(crate) use v6::{Complaint, QUOTE_MAX as QUOTE_MAX_SIX};
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use core::net::{IpAddr, Ipv6Addr};
 use gannet_link::{Driver, Endpoint, Frame, Full, Range, Slot, Space};
 use gannet_wire::checksum::{self, Sum};
 use gannet_wire::ipv4::{self, IpProtocol};
-use gannet_wire::ipv6;
+use gannet_wire::{EtherType, MacAddr, ipv6};
 
 use super::layer::Ip;
 use super::path::{LinkHeader, Path};
+use super::select;
 use crate::counters::DropReason;
 use crate::link::LinkId;
 use crate::neighbour::HeldFrame;
@@ -148,9 +149,14 @@ impl<D: Driver> Ip<D> {
     }
 
     /// `path` with room for a link header that is not known yet.
-    pub(crate) fn held_path(path: &Path) -> Path {
+    pub(crate) fn held_path(&self, path: &Path) -> Path {
+        let link = self.links.get(path.link);
+        let ethertype = match path.destination {
+            IpAddr::V4(_) => EtherType::IPV4,
+            IpAddr::V6(_) => EtherType::IPV6,
+        };
         Path {
-            header: Some(LinkHeader::ethernet([0; 14])),
+            header: link.map(|link| select::header(link, MacAddr::ZERO, ethertype)),
             ..*path
         }
     }

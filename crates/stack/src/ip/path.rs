@@ -2,12 +2,13 @@
 
 use core::net::IpAddr;
 
-use gannet_wire::{ipv4, ipv6};
+use gannet_wire::vlan::{self, Tag};
+use gannet_wire::{EtherType, ethernet, ipv4, ipv6};
 
 use crate::link::LinkId;
 
-/// Largest link header we prepend.
-const LINK_HEADER_MAX: usize = 14;
+/// Largest link header we prepend: Ethernet with a VLAN tag.
+pub(crate) const LINK_HEADER_MAX: usize = ethernet::HEADER_LEN + vlan::TAG_LEN;
 
 /// A link header ready to be copied in front of an IP header; empty on links without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,12 +24,29 @@ impl LinkHeader {
         len: 0,
     };
 
-    /// An Ethernet header.
-    pub const fn ethernet(bytes: [u8; LINK_HEADER_MAX]) -> Self {
-        LinkHeader {
-            bytes,
-            len: LINK_HEADER_MAX as u8,
-        }
+    /// An Ethernet header, with the tag of a VLAN if one is given.
+    pub fn ethernet(header: &ethernet::Header, vlan: Option<u16>) -> Self {
+        let mut link = LinkHeader::NONE;
+        let Some(id) = vlan else {
+            let _ = header.emit(&mut link.bytes);
+            link.len = ethernet::HEADER_LEN as u8;
+            return link;
+        };
+        let (first, rest) = link.bytes.split_at_mut(ethernet::HEADER_LEN);
+        let announcing = ethernet::Header {
+            ethertype: EtherType::VLAN,
+            ..*header
+        };
+        let _ = announcing.emit(first);
+        let tag = Tag {
+            priority: 0,
+            drop_eligible: false,
+            id,
+            ethertype: header.ethertype,
+        };
+        let _ = tag.emit(rest);
+        link.len = LINK_HEADER_MAX as u8;
+        link
     }
 
     /// Its bytes.

@@ -71,11 +71,9 @@ impl<D: Driver> Ip<D> {
         let capabilities = link.endpoint.capabilities();
         let header = match capabilities.medium {
             Medium::Ip => Some(LinkHeader::NONE),
-            Medium::Ethernet if is_broadcast_on(link, destination) => Some(header(
-                capabilities.hardware_address,
-                MacAddr::BROADCAST,
-                EtherType::IPV4,
-            )),
+            Medium::Ethernet if is_broadcast_on(link, destination) => {
+                Some(header(link, MacAddr::BROADCAST, EtherType::IPV4))
+            }
             Medium::Ethernet => None,
         };
         let mtu = match destination {
@@ -185,7 +183,6 @@ impl<D: Driver> Ip<D> {
             path.header = Some(LinkHeader::NONE);
             return Resolution::Ready;
         }
-        let source = capabilities.hardware_address;
         let (answer, ethertype) = match path.next_hop {
             IpAddr::V4(next_hop) => {
                 let (answer, ask) = self.neighbours.lookup(now, path.link, next_hop);
@@ -204,7 +201,8 @@ impl<D: Driver> Ip<D> {
         };
         match answer {
             Answer::Ready(mac) => {
-                path.header = Some(header(source, mac, ethertype));
+                let link = self.links.get(path.link);
+                path.header = link.map(|link| header(link, mac, ethertype));
                 Resolution::Ready
             }
             Answer::Pending => Resolution::Pending,
@@ -248,16 +246,18 @@ impl<D: Driver> Ip<D> {
     }
 }
 
-/// An Ethernet header in front of IP.
-pub(super) fn header(from: [u8; 6], to: MacAddr, ethertype: EtherType) -> LinkHeader {
-    let mut bytes = [0; ethernet::HEADER_LEN];
+/// The link header for a station on `link`; none on links without.
+pub(crate) fn header<D: Driver>(link: &Link<D>, to: MacAddr, ethertype: EtherType) -> LinkHeader {
+    let capabilities = link.endpoint.capabilities();
+    if capabilities.medium == Medium::Ip {
+        return LinkHeader::NONE;
+    }
     let header = ethernet::Header {
         dst: to,
-        src: MacAddr(from),
+        src: MacAddr(capabilities.hardware_address),
         ethertype,
     };
-    let _ = header.emit(&mut bytes);
-    LinkHeader::ethernet(bytes)
+    LinkHeader::ethernet(&header, link.config.vlan)
 }
 
 /// The prefix by which `destination` is at the other end of `link`, without any route.

@@ -3,6 +3,7 @@
 mod groups;
 mod listeners;
 mod loopback;
+mod vlan;
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;

@@ -15,7 +15,7 @@ use gannet_wire::tcp::{Options, TIMESTAMPS_ONLY_LEN};
 
 use super::seq::SeqNum;
 use crate::address;
-use crate::ip::{Ip, Path};
+use crate::ip::{Ip, LINK_HEADER_MAX, Path};
 
 /// Everything in a TCP header that we choose per segment.
 #[derive(Clone, Copy, Debug)]
@@ -116,8 +116,9 @@ pub(super) fn pseudo(path: &Path, tcp_len: usize) -> Sum {
     )
 }
 
-/// Longest header a template can hold: Ethernet, IPv6, TCP with time stamps.
-const TEMPLATE_MAX: usize = 14 + ipv6::HEADER_LEN + tcp::HEADER_LEN + TIMESTAMPS_ONLY_LEN;
+/// Longest header a template can hold: Ethernet with a tag, IPv6, TCP with time stamps.
+const TEMPLATE_MAX: usize =
+    LINK_HEADER_MAX + ipv6::HEADER_LEN + tcp::HEADER_LEN + TIMESTAMPS_ONLY_LEN;
 
 /// The headers of an ordinary segment of one connection.
 #[derive(Clone, Debug)]

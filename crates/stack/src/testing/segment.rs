@@ -6,12 +6,15 @@ use gannet_link::slot::flags;
 use gannet_link::{Medium, Slot};
 use gannet_wire::checksum::{Sum, pseudo_v4, pseudo_v6, sum};
 use gannet_wire::ipv4::{self, IpProtocol};
-use gannet_wire::{ethernet, ipv6, udp};
+use gannet_wire::{ethernet, ipv6, udp, vlan};
 
-/// Bytes before the IP header.
-pub(super) fn link_header_len(medium: Medium) -> usize {
+/// Bytes before the IP header of a frame.
+pub(super) fn link_header_len(medium: Medium, frame: &[u8]) -> usize {
     match medium {
-        Medium::Ethernet => ethernet::HEADER_LEN,
+        Medium::Ethernet => match frame.get(12..14) {
+            Some([0x81, 0x00]) => ethernet::HEADER_LEN + vlan::TAG_LEN,
+            _ => ethernet::HEADER_LEN,
+        },
         Medium::Ip => 0,
     }
 }

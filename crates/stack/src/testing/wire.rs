@@ -216,7 +216,7 @@ impl Wire {
         }
         let mut through = *now;
         if let Some(slow) = &config.bottleneck {
-            let at = segment::link_header_len(config.medium);
+            let at = segment::link_header_len(config.medium, &frame.bytes);
             match direction.pass(slow, at, *now, &mut frame.bytes) {
                 Some(at) => through = at,
                 None => return,
@@ -357,7 +357,7 @@ impl Driver for WireDriver {
             self.done.push_back(offset);
         }
         let mut wire = self.wire.borrow_mut();
-        let header = segment::link_header_len(self.capabilities.medium);
+        let header = segment::link_header_len(self.capabilities.medium, &bytes);
         let most = header + self.capabilities.mtu as usize;
         if slot.gso_size() == 0 {
             assert!(bytes.len() <= most, "a frame of {} bytes", bytes.len());

@@ -176,7 +176,7 @@ fn target<D: Driver>(
         return Err(UdpError::HostUnreachable);
     }
     if resolution == Resolution::Pending {
-        path = Ip::<D>::held_path(&path);
+        path = ip.held_path(&path);
     }
     along(socket, ip, (path, resolution), to.port())
 }

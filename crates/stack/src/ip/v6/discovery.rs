@@ -319,8 +319,8 @@ impl<D: Driver> Ip<D> {
 
     /// What waited for a neighbour leaves.
     fn send_to_found(&mut self, link: LinkId, address: Ipv6Addr, mac: MacAddr) {
-        if let Some(own) = self.hardware_address(link) {
-            let header = select::header(own.0, mac, EtherType::IPV6);
+        if let Some(entry) = self.links.get(link) {
+            let header = select::header(entry, mac, EtherType::IPV6);
             self.send_held(link, address.into(), header);
         }
     }

@@ -5,9 +5,10 @@ use core::net::{IpAddr, Ipv6Addr};
 use gannet_base::Instant;
 use gannet_link::{Driver, Medium, Slot};
 use gannet_wire::nd::{self, Message, NdOption};
-use gannet_wire::{EtherType, IpProtocol, MacAddr, ethernet, ipv6};
+use gannet_wire::{EtherType, IpProtocol, MacAddr, ipv6};
 
 use super::super::layer::Ip;
+use super::super::select;
 use super::source;
 use crate::counters::DropReason;
 use crate::link::LinkId;
@@ -134,11 +135,9 @@ impl<D: Driver> Ip<D> {
         let Some(len) = message.emit(source, destination, options, &mut bytes) else {
             return;
         };
-        let ethernet = ethernet::Header {
-            dst: to.unwrap_or(group_station(destination)),
-            src: own,
-            ethertype: EtherType::IPV6,
-        };
+        let station = to.unwrap_or(group_station(destination));
+        let ethernet = select::header(link, station, EtherType::IPV6);
+        let ethernet = ethernet.as_slice();
         let header = ipv6::Header {
             traffic_class: 0,
             flow_label: 0,
@@ -149,12 +148,12 @@ impl<D: Driver> Ip<D> {
             dst: destination,
         };
         let mut slot = Slot::new();
-        const HEADERS: usize = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
-        let Some(out) = slot.inline_mut(HEADERS + len) else {
+        let headers = ethernet.len() + ipv6::HEADER_LEN;
+        let out = slot.inline_mut(headers + len);
+        let Some((first, rest)) = out.and_then(|b| b.split_at_mut_checked(ethernet.len())) else {
             return;
         };
-        let _ = ethernet.emit(out);
-        let rest = out.get_mut(ethernet::HEADER_LEN..).unwrap_or(&mut []);
+        first.copy_from_slice(ethernet);
         let _ = header.emit(rest);
         if let (Some(to), Some(message)) = (rest.get_mut(ipv6::HEADER_LEN..), bytes.get(..len)) {
             to.copy_from_slice(message);
