@@ -121,6 +121,16 @@ impl SimDriver {
         !self.inbox.is_empty() || !self.done.is_empty()
     }
 
+    /// Whether a frame has arrived that the host has not looked at.
+    pub fn has_frames(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Whether no more frames can leave before some have.
+    pub fn is_full(&self) -> bool {
+        self.outbox.len() >= self.interface.ring
+    }
+
     /// The next frame that leaves.
     pub fn leaves(&mut self) -> Option<Vec<u8>> {
         self.outbox.pop_front()

@@ -14,7 +14,7 @@ use crate::digest::Digest;
 /// Bytes until the table repeats: a prime just below 2^16.
 const LENGTH: usize = 65_521;
 /// Most bytes handled in one piece.
-const PIECE: usize = 65_536;
+pub const PIECE: usize = 65_536;
 
 /// One direction of one conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Pattern {
     }
 
     /// `len` bytes, at most [`PIECE`].
-    fn piece(self, offset: u64, len: usize) -> &'static [u8] {
+    pub fn piece(self, offset: u64, len: usize) -> &'static [u8] {
         let from = (self.start.wrapping_add(offset) % LENGTH as u64) as usize;
         table().get(from..from + len).unwrap_or_default()
     }

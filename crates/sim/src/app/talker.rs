@@ -8,7 +8,7 @@ use gannet_stack::tcp::{RecvError, SendError, Shutdown, TcpError, TcpId, TcpOpti
 
 use super::plan::{Ending, Side};
 use super::{Cx, End};
-use crate::pattern::Pattern;
+use crate::pattern::{PIECE, Pattern};
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Talker {
             shut: false,
             at_end: false,
             stalled: false,
-            buffer: vec![0; side.read.max(side.chunk)],
+            buffer: vec![0; side.read],
             side,
         }
     }
@@ -140,9 +140,8 @@ impl Talker {
         let mut any = false;
         while self.sent < self.allowance() {
             let left = self.allowance() - self.sent;
-            let len = left.min(self.side.chunk as u64) as usize;
-            let data = self.buffer.get_mut(..len).unwrap_or_default();
-            self.ours.fill(self.sent, data);
+            let len = left.min(self.side.chunk.min(PIECE) as u64) as usize;
+            let data = self.ours.piece(self.sent, len);
             match cx.stack.tcp_send(cx.host_now, self.id, data) {
                 Ok(taken) => {
                     any = true;

@@ -84,8 +84,10 @@ impl Side {
     fn sends_syn(&mut self, court: &mut Court<'_>, segment: &Segment<'_>) -> Rule {
         let hello = Hello::of(segment);
         let same = self.ours.is_some_and(|ours| ours.seq == hello.seq);
-        if !same {
-            self.begin(hello);
+        match &mut self.ours {
+            // a SYN that asked for ECN and got no answer is repeated without
+            Some(ours) if same => ours.ecn |= hello.ecn,
+            _ => self.begin(hello),
         }
         let flight = self.flights.insert(
             0,

@@ -157,7 +157,13 @@ impl Side {
 
     /// It is clear which SYN of the peer counts.
     pub fn settle(&mut self, hello: Hello) {
-        self.theirs = Some(hello);
+        // (which of several SYNs with one number was answered nobody can tell)
+        let mut same = self
+            .candidates
+            .iter()
+            .filter(|other| other.seq == hello.seq);
+        let ecn = hello.ecn || same.any(|other| other.ecn);
+        self.theirs = Some(Hello { ecn, ..hello });
         self.handed = Ranges::default();
         self.handed.add(0, 1 + u64::from(hello.data));
         let base = if hello.ack { self.snd_una.max(1) } else { 1 };

@@ -191,19 +191,24 @@ impl Host {
             return;
         };
         let time = (now, clock.read(now));
-        let mut rounds = 0;
+        let (mut rounds, mut polls) = (0, true);
         loop {
-            let polled = machine.stack.poll(time.1);
+            if polls {
+                machine.stack.poll(time.1);
+            }
             machine.notice();
             let stepped = machine.step(time, (scenario, errands), ledger);
             machine.stack.flush();
             let driver = machine.stack.link_mut(machine.link).map(|e| &mut e.driver);
-            let mut left = false;
+            // a full ring, or a budget, may have kept something back
+            let mut more = false;
             if let Some(driver) = driver {
+                let full = driver.is_full();
                 while let Some(frame) = driver.leaves() {
-                    left = true;
+                    more = full;
                     out(frame);
                 }
+                more |= driver.has_frames();
             }
             rounds += 1;
             if rounds > ROUNDS_MAX {
@@ -211,9 +216,11 @@ impl Host {
                 ledger.fail(format!("{now}: host {number} runs in circles"));
                 break;
             }
-            if !polled && !stepped && !left {
+            if !stepped && !more {
                 break;
             }
+            let due = machine.stack.next_timeout().is_some_and(|at| at <= time.1);
+            polls = more || due;
         }
         let timer = machine.stack.next_timeout().map(|at| clock.when(at));
         let timer = timer.map_or(Instant::FAR_FUTURE, |at| later(at, coalesce));

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::{Checksum, Medium};
-use gannet_stack::{Config, CongestionControl};
+use gannet_stack::{Config, CongestionControl, EcnMode};
 
 use super::dice::Choice;
 use super::{HostPlan, Judges, Mishap, MishapKind, Scenario, Topology, WirePlan};
@@ -148,6 +148,13 @@ fn config(choice: &mut Choice) -> Config {
         CongestionControl::Cubic,
         CongestionControl::Cubic,
         CongestionControl::NewReno,
+        CongestionControl::Dctcp,
+    ]);
+    tcp.ecn = choice.of(&[
+        EcnMode::Active,
+        EcnMode::Active,
+        EcnMode::Passive,
+        EcnMode::Off,
     ]);
     config
 }

@@ -40,12 +40,15 @@ impl Scenario {
             clock: Instant::from_millis(1000),
             coalesce: Duration::ZERO,
         };
+        // frames that arrive stay where they are when they fill a good part of their block
+        let mut receiver = host.clone();
+        receiver.interface.blocks = (2048, 4096);
         let mut up = Side::sends(seconds * RATE * 1448 / 1500);
         up.chunk = 16 << 10;
         Scenario {
             seed: 1,
             topology: Topology::Direct,
-            hosts: vec![host.clone(), host],
+            hosts: vec![host, receiver],
             wires: vec![WirePlan {
                 stormy: [model.clone(), model.clone()],
                 calm: [model.clone(), model],

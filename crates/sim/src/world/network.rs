@@ -62,7 +62,9 @@ impl Network {
 
     /// The next frame that has arrived at the end of a way.
     pub fn pop(&mut self, now: Instant, way: usize) -> Option<Vec<u8>> {
-        self.ways.get_mut(way)?.pop(now)
+        let way = self.ways.get_mut(way)?;
+        way.next_at().filter(|at| *at <= now)?;
+        way.pop(now)
     }
 
     /// Where a way ends.

@@ -59,6 +59,9 @@ enum Turn {
     Calm,
 }
 
+/// Bytes of a frame that are in the digest: with the headers the checksums of what is behind them.
+const HEADERS: usize = 96;
+
 impl<'a, W: Witness> World<'a, W> {
     fn new(scenario: &'a Scenario, witness: &'a mut W) -> Self {
         let mut ledger = Ledger {
@@ -200,7 +203,8 @@ impl<'a, W: Witness> World<'a, W> {
         let medium = self.scenario.medium();
         self.digest.number(self.now.as_nanos());
         self.digest.number(number as u64 * 2 + 1);
-        self.digest.bytes(&frame);
+        self.digest.number(frame.len() as u64);
+        self.digest.bytes(frame.get(..HEADERS).unwrap_or(&frame));
         let machine = self
             .hosts
             .get_mut(number)
@@ -256,7 +260,8 @@ impl<'a, W: Witness> World<'a, W> {
             self.frames += 1;
             self.digest.number(self.now.as_nanos());
             self.digest.number(number as u64 * 2);
-            self.digest.bytes(&frame);
+            self.digest.number(frame.len() as u64);
+            self.digest.bytes(frame.get(..HEADERS).unwrap_or(&frame));
             self.witness
                 .frame(self.now, number, Way::Out, medium, &frame);
             self.judge.sent(self.now, number, &frame, &mut self.ledger);
