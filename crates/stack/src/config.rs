@@ -118,8 +118,11 @@ pub struct TcpConfig {
     pub orphans_max: usize,
     /// Connections in TIME-WAIT (about 300 bytes each); one more ends the oldest.
     pub time_wait_max: usize,
-    /// Connections in all, beyond which no more are made.
+    /// Connections in all, beyond which no more are made. One at rest takes less than a KiB.
     pub connections_max: usize,
+    /// How long an established connection must have had nothing to do before most of its memory is
+    /// given back: until something happens it takes less than a KiB. `Duration::MAX`: never.
+    pub rest_after: Duration,
     /// Idle time before the first keep-alive probe, where keep-alive is on.
     pub keep_alive_idle: Duration,
     /// Time between keep-alive probes.
@@ -214,7 +217,8 @@ impl Default for TcpConfig {
             data_retries: 15,
             orphans_max: 131_072,
             time_wait_max: 131_072,
-            connections_max: 65_536,
+            connections_max: 4 << 20,
+            rest_after: Duration::from_secs(5),
             keep_alive_idle: Duration::from_secs(7200),
             keep_alive_interval: Duration::from_secs(75),
             keep_alive_probes: 9,

@@ -412,10 +412,7 @@ impl Tcp {
 
     /// Whether writing is possible at all.
     fn can_send(&mut self, id: TcpId) -> Result<(), SendError> {
-        let entry = self
-            .table
-            .get_mut(id)
-            .ok_or(SendError::Failed(TcpError::Aborted))?;
+        let entry = self.awake(id).ok_or(SendError::Failed(TcpError::Aborted))?;
         let conn = &mut entry.conn;
         if let Some(error) = conn.error.take() {
             conn.told = true;
@@ -423,6 +420,7 @@ impl Tcp {
         }
         match &conn.state {
             State::SynSent(_) | State::SynReceived(_) => Err(SendError::NotConnected),
+            State::Dormant(_) => Ok(()),
             State::Open(open) if open.phase == Phase::Closed => Err(SendError::ShutDown),
             State::Open(open) if open.send.fin != Fin::Open => Err(SendError::ShutDown),
             State::Open(_) => Ok(()),
@@ -441,7 +439,7 @@ impl Tcp {
         id: TcpId,
         how: Shutdown,
     ) -> Result<(), SendError> {
-        let entry = self.table.get_mut(id).ok_or(SendError::NotConnected)?;
+        let entry = self.awake(id).ok_or(SendError::NotConnected)?;
         let link = entry.conn.path.link;
         let State::Open(open) = &mut entry.conn.state else {
             return Err(SendError::NotConnected);
@@ -469,7 +467,7 @@ impl Tcp {
     /// The application lets go: queued data and a FIN are still delivered; unread data, or
     /// `Linger(Some(0))`, resets. The id names nothing afterwards.
     pub fn close<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: TcpId) {
-        if self.table.get(id).is_none() {
+        if self.awake(id).is_none() {
             return;
         }
         self.with(ip, now, id.index, |conn, cx| {
@@ -497,7 +495,7 @@ impl Tcp {
                     }
                     open.refresh();
                 }
-                State::TimeWait(_) | State::Closed => {}
+                State::Dormant(_) | State::TimeWait(_) | State::Closed => {}
             }
         });
         self.limit_orphans(ip, now, id);
@@ -506,7 +504,7 @@ impl Tcp {
 
     /// Resets the connection at once.
     pub fn abort<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: TcpId) {
-        if self.table.get(id).is_none() {
+        if self.awake(id).is_none() {
             return;
         }
         self.with(ip, now, id.index, |conn, cx| {
@@ -544,6 +542,7 @@ impl Tcp {
     pub fn urgent_pending(&self, id: TcpId) -> Option<u64> {
         match &self.table.get(id)?.conn.state {
             State::Open(open) => Some(open.recv.urgent_pending()),
+            State::Dormant(_) => Some(0),
             _ => None,
         }
     }
@@ -555,7 +554,8 @@ impl Tcp {
 
     /// Sets one option; `false` when the id names no connection.
     pub fn set_option(&mut self, id: TcpId, option: TcpOption) -> bool {
-        let Some(entry) = self.table.get_mut(id) else {
+        let pacing = self.config.pacing;
+        let Some(entry) = self.awake(id) else {
             return false;
         };
         let conn = &mut entry.conn;
@@ -568,10 +568,7 @@ impl Tcp {
         if let State::Open(open) = &mut conn.state {
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
-            if open
-                .send
-                .set_control(settings.congestion, self.config.pacing)
-            {
+            if open.send.set_control(settings.congestion, pacing) {
                 let exact = settings.congestion.needs_ecn();
                 open.send.ecn.mark_all(exact);
                 open.recv.ecn.follow_exactly(exact);

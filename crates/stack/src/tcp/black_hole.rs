@@ -58,6 +58,12 @@ impl BlackHole {
         found: 0,
     };
 
+    /// Whether it is as in the beginning.
+    pub(super) fn is_new(&self) -> bool {
+        let same = (self.cap, self.trial, self.found) == (u32::MAX, None, 0);
+        same && self.raise_at == Instant::FAR_FUTURE && self.wait == WAIT_FIRST
+    }
+
     /// The retransmission timer has expired once more; whether segments must become smaller, and
     /// then they have.
     pub(super) fn on_timeout(open: &mut Open, path: &Path, now: Instant) -> bool {

@@ -9,6 +9,7 @@ use gannet_link::Driver;
 
 use super::black_hole::BlackHole;
 use super::counters::TcpCounters;
+use super::dormant::Dormant;
 use super::error::TcpError;
 use super::fast_open::FastOpened;
 use super::handshake::Opening;
@@ -66,6 +67,8 @@ pub(super) enum State {
     SynReceived(Opening),
     /// Every synchronised state: see [`Phase`].
     Open(Box<Open>),
+    /// ESTABLISHED and at rest: see `dormant.rs`.
+    Dormant(Dormant),
     /// TIME-WAIT after the application let go.
     TimeWait(TimeWait),
     Closed,
@@ -90,7 +93,8 @@ pub(super) struct Open {
     /// When a segment last arrived, and how many keep-alive probes are unanswered since.
     pub(super) heard_at: Instant,
     pub(super) keep_alive_probes: u8,
-    /// FIN-WAIT-2 of an orphan, or TIME-WAIT: when it ends.
+    /// FIN-WAIT-2 of an orphan, or TIME-WAIT: when it ends. ESTABLISHED: when it is looked at
+    /// whether it may rest.
     pub(super) linger_until: Instant,
     /// What the peer said it accepts, before the path's MTU is considered.
     pub(super) peer_mss: u32,
@@ -170,14 +174,24 @@ impl Open {
 
     /// When the next keep-alive probe is due.
     pub(super) fn keep_alive_at(&self, settings: &Settings, config: &TcpConfig) -> Instant {
-        match settings.keep_alive {
-            Some(idle) if self.phase != Phase::TimeWait && self.phase != Phase::Closed => {
-                let probes = u32::from(self.keep_alive_probes);
-                self.heard_at + idle + config.keep_alive_interval.saturating_mul(probes)
-            }
-            _ => Instant::FAR_FUTURE,
+        if self.phase == Phase::TimeWait || self.phase == Phase::Closed {
+            return Instant::FAR_FUTURE;
         }
+        keep_alive_at(self.heard_at, self.keep_alive_probes, settings, config)
     }
+}
+
+/// When the next keep-alive probe of an open connection is due.
+fn keep_alive_at(
+    heard_at: Instant,
+    probes: u8,
+    settings: &Settings,
+    config: &TcpConfig,
+) -> Instant {
+    settings.keep_alive.map_or(Instant::FAR_FUTURE, |idle| {
+        let probed = config.keep_alive_interval.saturating_mul(probes.into());
+        heard_at + idle + probed
+    })
 }
 
 impl Connection {
@@ -190,6 +204,7 @@ impl Connection {
                 TcpState::SynReceived
             }
             State::Open(open) => open.phase.state(),
+            State::Dormant(_) => TcpState::Established,
             State::TimeWait(_) => TcpState::TimeWait,
             State::Closed => TcpState::Closed,
         }
@@ -200,9 +215,18 @@ impl Connection {
         match &self.state {
             State::SynSent(o) | State::SynReceived(o) => o.resend_at,
             State::Open(open) => open.deadline(&self.settings, config),
+            State::Dormant(d) => {
+                keep_alive_at(d.heard_at, d.keep_alive_probes, &self.settings, config)
+            }
             State::TimeWait(wait) => wait.until,
             State::Closed => Instant::FAR_FUTURE,
         }
+    }
+
+    /// Whether something could not leave because the neighbour's address is not known.
+    pub(super) fn waits_for_neighbour(&self) -> bool {
+        // (a SYN is tried again soon by its timer)
+        matches!(&self.state, State::Open(open) if open.blocked)
     }
 
     /// Whether it can be forgotten: over, and nobody holds it.
@@ -226,7 +250,7 @@ impl Connection {
             State::Open(open) => {
                 open.recv.is_readable() || open.recv.deaf || open.phase == Phase::Closed
             }
-            State::SynSent(_) | State::SynReceived(_) => false,
+            State::SynSent(_) | State::SynReceived(_) | State::Dormant(_) => false,
             State::TimeWait(_) | State::Closed => true,
         }
     }
@@ -245,7 +269,8 @@ impl Connection {
                 !(lingers && open.phase.sends())
             }
             State::SynSent(_) | State::SynReceived(_) => false,
-            State::TimeWait(_) | State::Closed => true,
+            // (nothing is queued)
+            State::Dormant(_) | State::TimeWait(_) | State::Closed => true,
         }
     }
 
@@ -255,6 +280,7 @@ impl Connection {
         if self.error.is_none() && !self.told {
             self.error = error;
         }
+        self.wake(Instant::FAR_FUTURE);
         let endpoint = ip.endpoint(self.path.link);
         match &mut self.state {
             State::Open(open) => {
@@ -292,7 +318,7 @@ impl Connection {
                 State::SynSent(opening) | State::SynReceived(opening) => {
                     opening.let_go(&mut endpoint.pool);
                 }
-                State::TimeWait(_) | State::Closed => {}
+                State::Dormant(_) | State::TimeWait(_) | State::Closed => {}
             }
         }
         self.state = State::Closed;

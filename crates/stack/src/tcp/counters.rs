@@ -81,6 +81,8 @@ reasons! {
         TooManyOrphans => "too_many_orphans",
         /// Connections in TIME-WAIT forgotten early, because there were too many.
         TimeWaitRecycled => "time_wait_recycled",
+        /// Times that a connection had nothing to do for so long that its memory was given back.
+        Rested => "rested",
     }
 }
 

@@ -192,6 +192,10 @@ impl Tcp {
                     }
                     opened
                 }
+                State::Dormant(_) => {
+                    conn.wake(cx.now + cx.config.rest_after);
+                    return input::arrives(conn, cx, link, seg, frame);
+                }
                 State::SynReceived(_) => handshake::arrives_in_syn_received(conn, cx, seg),
                 State::TimeWait(_) => {
                     reopen = input::arrives_in_time_wait(conn, cx, seg);

@@ -17,7 +17,7 @@ use super::orphans::{Kept, Orphans};
 use super::output;
 use super::request::Requests;
 use super::socket::{TcpId, TcpReady};
-use super::table::Table;
+use super::table::{Entry, Table};
 use super::timers;
 use crate::config::{Config, TcpConfig};
 use crate::hash::HashKey;
@@ -51,6 +51,8 @@ pub struct Tcp {
     ready: VecDeque<TcpReady>,
     /// Connections that wait for free blocks.
     memory_waiters: Vec<u32>,
+    /// Connections that wait for a neighbour's answer; some may wait no more.
+    unresolved: Vec<u32>,
     pub(super) counters: TcpCounters,
 }
 
@@ -73,6 +75,7 @@ impl Tcp {
             serving: Vec::new(),
             ready: VecDeque::new(),
             memory_waiters: Vec::new(),
+            unresolved: Vec::new(),
             counters: TcpCounters::new(),
         }
     }
@@ -150,10 +153,16 @@ impl Tcp {
         while let Some(index) = self.wheel.pop_expired(now) {
             if let Some(entry) = self.table.at_mut(index) {
                 entry.armed = Instant::FAR_FUTURE;
+                let wanted = entry.wants_memory || entry.stuck;
                 if entry.conn.deadline(&self.config) <= now {
                     self.doubt(now, index);
                 }
-                self.with(ip, now, index, timers::expired);
+                self.with(ip, now, index, |conn, cx| {
+                    timers::expired(conn, cx);
+                    if conn.look_at_rest(now, cx.config.rest_after, wanted) {
+                        cx.counters.add(TcpEvent::Rested);
+                    }
+                });
                 self.owe(index);
             }
         }
@@ -287,6 +296,7 @@ impl Tcp {
             count += usize::from(entry.is_some_and(|e| match &e.conn.state {
                 State::Open(open) => open.phase.sends(),
                 State::SynReceived(opening) => opening.close,
+                State::Dormant(_) => true,
                 _ => false,
             }));
         }
@@ -296,18 +306,23 @@ impl Tcp {
     /// A neighbour answered, or gave up answering: connections that wait for one look again.
     pub(crate) fn neighbours_changed(&mut self) {
         self.requests.neighbours_changed();
-        for index in self.table.indices() {
-            let waits = self
-                .table
-                .at_mut(index)
-                .is_some_and(|e| match &e.conn.state {
-                    State::Open(open) => open.blocked,
-                    State::SynSent(o) | State::SynReceived(o) => o.sent == 0,
-                    _ => false,
-                });
-            if waits {
+        for index in core::mem::take(&mut self.unresolved) {
+            let Some(entry) = self.table.at_mut(index) else {
+                continue;
+            };
+            if core::mem::take(&mut entry.unresolved) && entry.conn.waits_for_neighbour() {
                 self.wheel.arm(index, Instant::ZERO);
             }
+        }
+    }
+
+    /// The connection is called when a neighbour answers.
+    pub(super) fn wait_for_neighbour(&mut self, index: u32) {
+        if let Some(entry) = self.table.at_mut(index)
+            && entry.conn.waits_for_neighbour()
+            && !core::mem::replace(&mut entry.unresolved, true)
+        {
+            self.unresolved.push(index);
         }
     }
 
@@ -406,7 +421,7 @@ impl Tcp {
             return;
         };
         let (opened, over) = (
-            matches!(&entry.conn.state, State::Open(_)),
+            matches!(&entry.conn.state, State::Open(_) | State::Dormant(_)),
             entry.conn.is_closed(),
         );
         if !opened && !over {
@@ -484,12 +499,10 @@ impl Tcp {
         let mut done = true;
         self.with(ip, now, index, |conn, cx| done = output::output(conn, cx));
         if !done {
-            let pending = self
-                .table
-                .at_mut(index)
-                .is_some_and(|e| e.conn.path.header.is_none());
-            if !pending {
-                self.wait_for_room(index);
+            let entry = self.table.at_mut(index);
+            match entry.is_some_and(|e| e.conn.path.header.is_none()) {
+                true => self.wait_for_neighbour(index),
+                false => self.wait_for_room(index),
             }
         }
     }
@@ -498,6 +511,19 @@ impl Tcp {
     #[inline]
     pub(super) fn push_out<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: TcpId) {
         self.output_one(ip, now, id.index);
+    }
+
+    /// The connection that `id` names, unfolded if it rests, because the application does something
+    /// with it.
+    #[inline]
+    pub(super) fn awake(&mut self, id: TcpId) -> Option<&mut Entry> {
+        let entry = self.table.get_mut(id)?;
+        if matches!(entry.conn.state, State::Dormant(_)) {
+            entry.conn.wake(Instant::ZERO);
+            entry.armed = Instant::ZERO;
+            self.wheel.arm(id.index, Instant::ZERO);
+        }
+        Some(entry)
     }
 
     /// The open connection that `id` names.

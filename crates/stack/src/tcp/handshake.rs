@@ -391,7 +391,7 @@ impl State {
                 fast.opening.window = open.recv.wnd().min(65_535) as u16;
                 Some((&mut fast.opening, Some(open.recv.nxt)))
             }
-            State::TimeWait(_) | State::Closed => None,
+            State::Dormant(_) | State::TimeWait(_) | State::Closed => None,
         }
     }
 }
@@ -663,7 +663,7 @@ pub(super) fn halves<D: Driver>(
         challenge_at: Instant::ZERO,
         heard_at: cx.now,
         keep_alive_probes: 0,
-        linger_until: Instant::FAR_FUTURE,
+        linger_until: cx.now + cx.config.rest_after,
         black_hole: BlackHole::NONE,
         fast: None,
         peer_mss,

@@ -44,7 +44,7 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
     let in_flight = match &conn.state {
         State::SynSent(o) | State::SynReceived(o) => seq == o.iss,
         State::Open(open) => seq.in_range(open.send.una, open.send.max - open.send.una),
-        State::TimeWait(_) | State::Closed => false,
+        State::Dormant(_) | State::TimeWait(_) | State::Closed => false,
     };
     if !in_flight {
         return cx.counters.add(TcpEvent::IcmpOutOfWindow);

@@ -1,16 +1,17 @@
 //! What callers see of a connection.
 
-use super::connection::{Connection, State};
+use super::connection::{Connection, Open, State};
 use super::recv::Recv;
 use super::send::Send;
 use super::socket::{TcpInfo, TcpStatus};
 use core::time::Duration;
+use gannet_base::Instant;
 
 /// What can be done with it right now.
 pub(super) fn status(conn: &Connection) -> TcpStatus {
     let read_closed = match &conn.state {
         State::Open(open) => open.recv.finished && open.recv.queue.len() == 0,
-        State::SynSent(_) | State::SynReceived(_) => false,
+        State::SynSent(_) | State::SynReceived(_) | State::Dormant(_) => false,
         State::TimeWait(_) | State::Closed => true,
     };
     TcpStatus {
@@ -67,14 +68,20 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
     if let State::SynSent(opening) | State::SynReceived(opening) = &conn.state {
         info.soft_error = opening.soft_error;
     }
-    if let State::Open(open) = &conn.state {
-        describe_send(&open.send, &mut info);
-        describe_recv(&open.recv, &mut info);
-        info.timestamps = open.timestamps;
-        let (ours, theirs) = (open.recv.scale.shift(), open.send.scale.shift());
-        info.window_scale = (ours > 0 || theirs > 0).then_some((ours, theirs));
+    match &conn.state {
+        State::Open(open) => describe(open, &mut info),
+        State::Dormant(dormant) => describe(&dormant.unfold(Instant::ZERO), &mut info),
+        _ => {}
     }
     info
+}
+
+fn describe(open: &Open, info: &mut TcpInfo) {
+    describe_send(&open.send, info);
+    describe_recv(&open.recv, info);
+    info.timestamps = open.timestamps;
+    let (ours, theirs) = (open.recv.scale.shift(), open.send.scale.shift());
+    info.window_scale = (ours > 0 || theirs > 0).then_some((ours, theirs));
 }
 
 fn describe_send(send: &Send, info: &mut TcpInfo) {

@@ -30,6 +30,7 @@
 //! | `table.rs` | connections and listeners, by id and by ends |
 //! | `ends.rs` | both ends of a connection in 36 bytes |
 //! | `connection.rs` | one connection: addresses, state |
+//! | `dormant.rs` | connections at rest, folded small |
 //! | `settings.rs` | what the application set |
 //! | `listen.rs` | LISTEN: SYNs, requests, cookies, the accept queue |
 //! | `request.rs` | half-open connections, small |
@@ -57,6 +58,7 @@ mod connection;
 mod cookie;
 pub mod counters;
 mod demux;
+mod dormant;
 mod ecn;
 mod ends;
 mod engine;

@@ -65,7 +65,7 @@ impl Orphans {
 pub(super) fn kept(conn: &Connection) -> Kept {
     match &conn.state {
         State::TimeWait(_) => Kept::TimeWait,
-        State::Open(_) if !conn.is_closed() => Kept::Orphan,
+        State::Open(_) | State::Dormant(_) if !conn.is_closed() => Kept::Orphan,
         _ => Kept::No,
     }
 }

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use gannet_base::Instant;
 use gannet_link::slot::INLINE_MAX;
 use gannet_link::{Driver, Full, Range, Slot};
 use gannet_wire::checksum::Sum;
@@ -620,6 +621,7 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
 
 /// Tells the peer that the connection is no more.
 pub(super) fn send_reset<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
+    conn.wake(Instant::FAR_FUTURE);
     let (seq, ack) = match &conn.state {
         State::Open(open) if open.phase != Phase::Closed => (open.send.max, open.recv.nxt),
         State::SynReceived(o) => (o.iss + 1, o.irs + 1),

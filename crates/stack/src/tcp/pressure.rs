@@ -41,8 +41,13 @@ impl Tcp {
             let Some(entry) = self.table.at_mut(index) else {
                 continue;
             };
-            let State::Open(open) = &mut entry.conn.state else {
-                continue;
+            let open = match &mut entry.conn.state {
+                State::Open(open) => open,
+                State::Dormant(dormant) => {
+                    dormant.share = share;
+                    continue;
+                }
+                _ => continue,
             };
             open.recv.share = share;
             if pressure == Pressure::Critical && !open.recv.assembler.is_empty() {

@@ -12,8 +12,10 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
+mod dormant;
 mod least;
 
+pub(super) use dormant::RestingRtt;
 use least::Least;
 
 /// Limits of the estimator.
@@ -60,7 +62,7 @@ const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 /// Estimates the round-trip time of one connection and derives its retransmission time-out.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    config: RttConfig,
+    config: &'static RttConfig,
     /// SRTT and RTTVAR, absent before the first sample.
     smoothed: Option<Smoothed>,
     /// Time-out without back-off.
@@ -80,7 +82,7 @@ struct Smoothed {
 impl RttEstimator {
     /// An estimator without samples.
     #[must_use]
-    pub fn new(config: RttConfig) -> Self {
+    pub fn new(config: &'static RttConfig) -> Self {
         //= https://www.rfc-editor.org/rfc/rfc6298#section-2
         //# (2.1) Until a round-trip time (RTT) measurement has been made for a
         //# segment sent between the sender and receiver, the sender SHOULD

@@ -64,6 +64,11 @@ impl SackGenerator {
         }
     }
 
+    /// Whether there is nothing to report, as in the beginning.
+    pub(super) fn is_new(&self) -> bool {
+        self.len == 0 && self.dsack.is_none()
+    }
+
     /// A segment starting at `seq` went into the reassembly queue.
     pub fn on_arrival(&mut self, seq: SeqNum) {
         let seen = self.anchors.iter().take(self.len).position(|&a| a == seq);

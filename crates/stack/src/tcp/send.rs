@@ -15,6 +15,7 @@ use gannet_base::Instant;
 use gannet_link::{Checksum, Pool};
 
 mod ack;
+mod dormant;
 mod next;
 mod paced;
 mod recovery;
@@ -32,6 +33,7 @@ use super::sent::Sent;
 use super::seq::SeqNum;
 use super::window::{Nagle, WindowScale};
 use crate::config::CongestionControl;
+pub(super) use dormant::RestingSend;
 use tail::Tail;
 use undo::{Forward, Undo};
 
@@ -280,7 +282,7 @@ impl Send {
 
     /// Default estimator.
     pub(super) fn estimator() -> RttEstimator {
-        RttEstimator::new(RttConfig::DEFAULT)
+        RttEstimator::new(&RttConfig::DEFAULT)
     }
 
     /// Sequence number behind everything we will send: the FIN's, if there is one.

@@ -53,6 +53,11 @@ impl SendQueue {
         }
     }
 
+    /// Whether sums are kept.
+    pub(super) fn sums(&self) -> bool {
+        self.sums
+    }
+
     /// Sequence number behind the last byte.
     #[inline]
     pub(super) fn end(&self) -> SeqNum {

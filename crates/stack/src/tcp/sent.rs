@@ -149,6 +149,16 @@ impl Sent {
         }
     }
 
+    /// Nothing sent that is not acknowledged: as it was once all was, with what had been counted.
+    #[must_use]
+    pub(super) fn resumed(first: SeqNum, rate: Rate, ignored: u32) -> Self {
+        Sent {
+            ignored,
+            rate,
+            ..Sent::new(first)
+        }
+    }
+
     /// Octets SACKed above `snd.una`.
     #[inline]
     #[must_use]

@@ -5,7 +5,8 @@ use core::net::{Ipv6Addr, SocketAddr};
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use hashbrown::HashMap;
+use core::hash::BuildHasher;
+use hashbrown::HashTable;
 
 use gannet_base::Instant;
 
@@ -23,9 +24,15 @@ pub(super) type Pair = (SocketAddr, SocketAddr);
 
 /// A place for a connection.
 #[derive(Debug)]
-struct Place {
+pub(super) struct Place {
     generation: u32,
     entry: Option<Entry>,
+}
+
+#[cfg(test)]
+impl Place {
+    /// Bytes of one.
+    pub(super) const SIZE: usize = size_of::<Place>();
 }
 
 /// A connection with what the table keeps about it.
@@ -42,6 +49,8 @@ pub(super) struct Entry {
     pub(super) signalled: bool,
     /// Readiness when it was last told: readable, writable.
     pub(super) was: (bool, bool),
+    /// It stands in the list of those that wait for a neighbour's answer.
+    pub(super) unresolved: bool,
     /// Somebody waits for memory to write.
     pub(super) wants_memory: bool,
     /// As what it is counted once nobody holds it.
@@ -110,7 +119,9 @@ fn four(local: &SocketAddr, remote: &SocketAddr) -> Option<Four> {
 pub(super) struct Table {
     places: Vec<Place>,
     free: Vec<u32>,
-    pairs: HashMap<Ends, u32, KeyedState>,
+    /// Those that can be found by their ends; the ends stand in the connection.
+    pairs: HashTable<u32>,
+    hasher: KeyedState,
     /// The connection of IPv4 that the last segment was for; address and port 0 are nobody's.
     last: (Four, u32),
     listeners: Vec<ListenerPlace>,
@@ -121,7 +132,8 @@ impl Table {
         Table {
             places: Vec::new(),
             free: Vec::new(),
-            pairs: HashMap::with_hasher(KeyedState::new(key)),
+            pairs: HashTable::new(),
+            hasher: KeyedState::new(key),
             last: NOBODY,
             listeners: Vec::new(),
         }
@@ -142,6 +154,7 @@ impl Table {
             stuck: false,
             signalled: false,
             was: (false, false),
+            unresolved: false,
             wants_memory: false,
             kept: Kept::No,
         };
@@ -160,7 +173,17 @@ impl Table {
             place.entry = Some(entry);
             generation = place.generation;
         }
-        self.pairs.insert(pair.into(), index);
+        let Table {
+            places,
+            pairs,
+            hasher,
+            ..
+        } = self;
+        let hash_of = |&i: &u32| {
+            let pair = pair_at(places, i);
+            pair.map_or(0, |pair| hasher.hash_one(Ends::from(pair)))
+        };
+        pairs.insert_unique(hasher.hash_one(Ends::from(pair)), index, hash_of);
         TcpId { index, generation }
     }
 
@@ -176,9 +199,9 @@ impl Table {
 
     /// Frees the pair of ends of a connection that is over but still held.
     pub(super) fn forget_pair(&mut self, index: u32, pair: Pair) {
-        let ends = Ends::from(pair);
-        if self.pairs.get(&ends) == Some(&index) {
-            self.pairs.remove(&ends);
+        let hash = self.hasher.hash_one(Ends::from(pair));
+        if let Ok(found) = self.pairs.find_entry(hash, |&i| i == index) {
+            found.remove();
         }
         if self.last.1 == index {
             self.last = NOBODY;
@@ -229,16 +252,22 @@ impl Table {
         if ends == Some(self.last.0) {
             return Some(self.last.1);
         }
-        let index = *self.pairs.get(&Ends::from((local, remote)))?;
+        let index = self.look_up((local, remote))?;
         if let Some(ends) = ends {
             self.last = (ends, index);
         }
         Some(index)
     }
 
+    fn look_up(&self, pair: Pair) -> Option<u32> {
+        let hash = self.hasher.hash_one(Ends::from(pair));
+        let same = |&i: &u32| pair_at(&self.places, i) == Some(pair);
+        self.pairs.find(hash, same).copied()
+    }
+
     /// Whether a connection between these ends exists.
     pub(super) fn is_taken(&self, local: SocketAddr, remote: SocketAddr) -> bool {
-        self.pairs.contains_key(&Ends::from((local, remote)))
+        self.look_up((local, remote)).is_some()
     }
 
     /// Every index in use.
@@ -378,14 +407,18 @@ impl Table {
     pub(super) fn invariants(&self) {
         let used = self.places.iter().filter(|p| p.entry.is_some()).count();
         assert_eq!(used, self.len(), "every place is used or free");
-        for (pair, &index) in &self.pairs {
-            let place = self.places.get(index as usize);
-            let entry = place.and_then(|p| p.entry.as_ref());
-            let conn = &entry.expect("a pair names a connection").conn;
-            assert_eq!(pair.pair(), (conn.local, conn.remote));
+        for &index in &self.pairs {
+            let pair = pair_at(&self.places, index).expect("a pair names a connection");
+            assert_eq!(self.look_up(pair), Some(index));
         }
         for (_, listener) in self.listeners() {
             assert!(listener.waiting.len() <= listener.backlog);
         }
     }
+}
+
+/// Both ends of the connection at `index`.
+fn pair_at(places: &[Place], index: u32) -> Option<Pair> {
+    let conn = &places.get(index as usize)?.entry.as_ref()?.conn;
+    Some((conn.local, conn.remote))
 }

@@ -19,7 +19,9 @@ use super::transitions::{Event, Phase};
 pub(super) fn expired<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     match &conn.state {
         State::SynSent(_) | State::SynReceived(_) => handshake_timer(conn, cx),
-        State::Open(_) => {
+        State::Dormant(_) if conn.deadline(cx.config) > cx.now => {}
+        State::Open(_) | State::Dormant(_) => {
+            conn.wake(cx.now + cx.config.rest_after);
             pace_timer(conn, cx.now);
             send_timer(conn, cx);
             ack_timer(conn, cx);
@@ -158,10 +160,14 @@ fn linger_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if open.linger_until > cx.now {
         return;
     }
-    open.linger_until = Instant::FAR_FUTURE;
     if open.fast.is_some() {
+        open.linger_until = Instant::FAR_FUTURE;
         return fast_open::expired(conn, cx);
     }
+    if open.phase == Phase::Established {
+        return; // whether it may rest is looked at behind the timers
+    }
+    open.linger_until = Instant::FAR_FUTURE;
     match open.phase {
         Phase::TimeWait => open.phase = open.phase.after(Event::Expired),
         // only an orphan is not waited for for ever

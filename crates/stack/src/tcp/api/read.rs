@@ -168,6 +168,7 @@ fn nothing_to_read(conn: &mut Connection) -> Result<usize, RecvError> {
     match &conn.state {
         State::SynSent(_) | State::SynReceived(_) => Err(RecvError::NotConnected),
         State::Open(open) if open.phase != Phase::Closed => Err(RecvError::WouldBlock),
+        State::Dormant(_) => Err(RecvError::WouldBlock),
         _ => Ok(0),
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 fn measured() -> RttEstimator {
-    let mut rtt = RttEstimator::new(RttConfig::DEFAULT);
+    let mut rtt = RttEstimator::new(&RttConfig::DEFAULT);
     rtt.on_sample(MS(40));
     rtt.on_sample(MS(80)); // SRTT 45
     rtt
@@ -26,7 +26,7 @@ fn section_3_3_2_where_the_window_starts() {
     let rtt = measured();
     assert_eq!(rack.reo_wnd(true, &rtt), MS(0));
     assert_eq!(rack.reo_wnd(false, &rtt), MS(10));
-    let unknown = RttEstimator::new(RttConfig::DEFAULT);
+    let unknown = RttEstimator::new(&RttConfig::DEFAULT);
     assert_eq!(rack.reo_wnd(false, &unknown), MS(0));
     rack.reordering_seen = true;
     assert_eq!(rack.reo_wnd(true, &rtt), MS(10));

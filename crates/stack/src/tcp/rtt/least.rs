@@ -16,9 +16,9 @@ const WINDOW: Duration = Duration::from_secs(300);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Least {
     /// Of the window before, and of this one.
-    before: Duration,
-    now: Duration,
-    until: Instant,
+    pub(super) before: Duration,
+    pub(super) now: Duration,
+    pub(super) until: Instant,
 }
 
 impl Least {

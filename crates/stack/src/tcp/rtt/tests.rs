@@ -4,7 +4,7 @@ use super::*;
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 fn estimator() -> RttEstimator {
-    RttEstimator::new(RttConfig::DEFAULT)
+    RttEstimator::new(&RttConfig::DEFAULT)
 }
 
 #[test]
@@ -43,11 +43,12 @@ fn section_2_4_floor_of_the_variance_and_2_5_ceiling() {
     assert_eq!(e.rto(), MS(210), "SRTT + minimum");
     e.on_sample(Duration::MAX);
     assert_eq!(e.rto(), MS(120_000));
-    let mut coarse = RttEstimator::new(RttConfig {
-        min_rto: MS(1),
-        granularity: MS(500),
+    static COARSE: RttConfig = RttConfig {
+        min_rto: Duration::from_millis(1),
+        granularity: Duration::from_millis(500),
         ..RttConfig::DEFAULT
-    });
+    };
+    let mut coarse = RttEstimator::new(&COARSE);
     for _ in 0..1000 {
         coarse.on_sample(MS(10));
     }

@@ -6,6 +6,7 @@ use crate::tcp::assembler::Assembler;
 use crate::tcp::autotune::{AutoTune, ReceiverRtt};
 use crate::tcp::congestion::Congestion;
 use crate::tcp::connection::{Connection, Open, TimeWait};
+use crate::tcp::dormant::{Dormant, Halves};
 use crate::tcp::handshake::Opening;
 use crate::tcp::header::Template;
 use crate::tcp::rack::Rack;
@@ -16,13 +17,25 @@ use crate::tcp::send::Send;
 use crate::tcp::send_queue::SendQueue;
 use crate::tcp::sent::Sent;
 use crate::tcp::settings::Settings;
-use crate::tcp::table::Entry;
+use crate::tcp::table::{Entry, Place};
 
 /// (part, bytes it takes, bytes it may take)
 macro_rules! parts {
     ($($part:ty => $most:literal),* $(,)?) => {
         [$((stringify!($part), size_of::<$part>(), $most)),*]
     };
+}
+
+/// What an idle connection takes in all: its place, its halves with what the allocator adds, its
+/// timer, and its share of the index, which is between a half and seven eighths full.
+#[test]
+fn a_dormant_connection_takes_less_than_a_kibibyte() {
+    let index = (size_of::<u32>() + 1) * 2 + 2;
+    let timer = 24;
+    let allocator = 16;
+    let all = Place::SIZE + size_of::<Halves>() + allocator + timer + index;
+    std::eprintln!("{all} bytes");
+    assert!(all <= 1024, "{all} bytes");
 }
 
 #[test]
@@ -47,6 +60,8 @@ fn each_part_stays_within_its_budget() {
         ReceiverRtt => 40,
         Option<Template> => 144,
         Option<Request> => 104,
+        Dormant => 64,
+        Halves => 640,
     ];
     for (part, bytes, most) in parts {
         std::eprintln!("{part:24} {bytes:5} of {most:5}");
