@@ -200,6 +200,11 @@ impl Sent {
         &self.rate
     }
 
+    /// Whether anybody asks for rate samples; they cost a little with every record. At first: yes.
+    pub fn measure_rate(&mut self, on: bool) {
+        self.rate.measure(on);
+    }
+
     /// The application had nothing more to send while `flight` octets were on their way, fewer
     /// than the congestion window allows.
     #[inline]

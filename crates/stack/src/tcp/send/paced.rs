@@ -16,6 +16,7 @@ impl Send {
         pacing: Pacing,
     ) -> bool {
         let other = self.congestion.set_control(control);
+        self.sent.measure_rate(control.needs_pacing());
         let paced = pacing == Pacing::On || control.needs_pacing();
         match (&self.pacer, paced) {
             (None, true) => self.pacer = Some(Box::default()),

@@ -37,6 +37,9 @@ pub struct Rate {
     starved_until: u64,
 }
 
+/// In place of `first_sent`: nobody asks for samples, records are not stamped.
+const UNWANTED: Instant = Instant::FAR_FUTURE;
+
 impl Rate {
     /// Octets delivered since the connection began.
     #[inline]
@@ -54,17 +57,35 @@ impl Rate {
     /// The first flight, or the first after idleness, begins.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) {
-        (self.first_sent, self.delivered_at) = (now, now);
+        self.delivered_at = now;
+        if self.first_sent != UNWANTED {
+            self.first_sent = now;
+        }
     }
 
     #[inline]
-    pub(super) fn stamp(&self, now: Instant, flight: u32) -> Stamp {
+    pub(super) fn stamp(&mut self, now: Instant, flight: u32) -> Stamp {
+        if self.first_sent == UNWANTED {
+            return Stamp::default();
+        }
+        if self.first_sent == Instant::ZERO {
+            self.first_sent = now;
+        }
         Stamp {
             delivered: self.delivered as u32,
             lost: self.lost as u32,
             flight,
             since_first: micros(now, self.first_sent),
             since_delivered: micros(now, self.delivered_at),
+        }
+    }
+
+    /// Whether samples are asked for. What left before has none.
+    pub(super) fn measure(&mut self, on: bool) {
+        match (on, self.first_sent == UNWANTED) {
+            (true, true) => self.first_sent = Instant::ZERO,
+            (false, false) => self.first_sent = UNWANTED,
+            _ => {}
         }
     }
 
@@ -103,6 +124,9 @@ impl Rate {
         now: Instant,
         starved: bool,
     ) -> Option<RateSample> {
+        if stamp.flight == 0 {
+            return None; // not stamped: what leaves is in flight itself
+        }
         self.first_sent = sent_at;
         let acknowledging = now.as_nanos().saturating_sub(sent_at.as_nanos())
             + u64::from(stamp.since_delivered) * 1000;

@@ -385,7 +385,7 @@ fn delivery_rate() {
             sent.acknowledge(S((ms - 19) * 100), &mut delivery);
             samples.extend(sent.rate_sample(&delivery));
         }
-        sent.push(S(ms * 100), S(ms * 100 + 100), at(u64::from(ms)), 0);
+        sent.push(S(ms * 100), S(ms * 100 + 100), at(u64::from(ms)), 2000);
     }
     let steady = &samples[25..];
     assert!(steady.len() >= 10);
@@ -396,7 +396,7 @@ fn delivery_rate() {
     }
     // the application pauses: what leaves next is marked, until it is delivered
     sent.starve(100);
-    sent.push(S(6000), S(6100), at(60), 0);
+    sent.push(S(6000), S(6100), at(60), 100);
     let mut delivery = news(80, S(0));
     sent.acknowledge(S(6100), &mut delivery);
     assert!(sent.rate_sample(&delivery).expect("one").app_limited);
