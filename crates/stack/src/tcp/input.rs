@@ -264,16 +264,16 @@ fn tell(open: &Open, seg: &Segment, why: TcpEvent) -> Step {
 
 /// Cuts off what was received before and what lies beyond the window.
 fn trim(open: &mut Open, seg: &mut Segment, frame: &mut Frame) {
-    let recv = &mut open.recv;
-    let front = recv.nxt.since(seg.seq).max(0) as u32;
+    let front = open.recv.nxt.since(seg.seq).max(0) as u32;
     let front = front.min(seg.len);
-    if front > 0 && open.send.sack {
-        recv.sack.on_duplicate((seg.seq, seg.seq + front));
-    }
     let start = seg.seq + front;
-    let keep = recv.edge.since(start).max(0) as u32;
-    if front > 0 || keep < seg.len - front {
-        recv.ack_now();
+    let keep = open.recv.edge.since(start).max(0) as u32;
+    // (what acknowledges nothing that can be true is a forger's, who is not answered every time)
+    if (front > 0 || keep < seg.len - front) && seg.has_ack() && acceptable_ack(open, seg) {
+        if front > 0 && open.send.sack {
+            open.recv.sack.on_duplicate((seg.seq, start));
+        }
+        open.recv.ack_now();
     }
     seg.trim(frame, front, keep);
 }

@@ -27,10 +27,8 @@ pub(in crate::tcp) struct RestingSend {
     mss: u32,
     congestion: Congestion,
     rtt: RestingRtt,
-    timed: SeqNum,
     rate: Rate,
     rack: Rack,
-    small_end: Option<SeqNum>,
     last_sent: Instant,
     last_progress: Instant,
     ecn: EcnSender,
@@ -45,7 +43,6 @@ pub(in crate::tcp) struct RestingSend {
     lossy: bool,
     sums: bool,
     cwnd_limited: bool,
-    fitted: u32,
     pacer: Option<Box<Pacer>>,
     trouble: Option<Box<Trouble>>,
 }
@@ -99,10 +96,8 @@ impl Send {
             mss: self.mss,
             congestion: self.congestion,
             rtt: self.rtt.fold(),
-            timed: self.timed,
             rate: *self.sent.rate(),
             rack: self.rack,
-            small_end: self.small_end,
             last_sent: self.last_sent,
             last_progress: self.last_progress,
             ecn: self.ecn,
@@ -118,7 +113,6 @@ impl Send {
             sums: self.queue.sums(),
             cwnd_limited: self.cwnd_limited,
             pacer: self.pacer,
-            fitted: self.fitted,
             trouble,
         }
     }
@@ -192,7 +186,7 @@ impl RestingSend {
             nagle: self.nagle,
             congestion: self.congestion.clone(),
             rtt: self.rtt.unfold(),
-            timed: self.timed,
+            timed: self.una,
             sack: self.sack,
             timestamps: self.timestamps,
             lossy: self.lossy,
@@ -208,7 +202,7 @@ impl RestingSend {
             resend_head: false,
             probe: false,
             overridden: false,
-            small_end: self.small_end,
+            small_end: None,
             cwnd_limited: self.cwnd_limited,
             retries: 0,
             probes: 0,
@@ -228,8 +222,9 @@ impl RestingSend {
             tail_probes: 0,
             reneged: 0,
             pacer: self.pacer.clone(),
-            fitted: self.fitted,
+            fitted: 0,
         };
+        send.fit_buffer();
         if let Some(trouble) = &self.trouble {
             send.trouble_back(trouble);
         }

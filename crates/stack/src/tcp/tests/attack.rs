@@ -103,6 +103,19 @@ fn mark_a_million_forged_packets() {
     bombard(mss_only(1460));
 }
 
+/// Forged text that begins within the window and ends beyond it is answered no more often.
+#[test]
+fn forged_text_across_the_edges_is_answered_rarely() {
+    let mut p = Peer::active(mss_only(1460));
+    p.send(&seg(ACK, 1, 1).text(b"before"));
+    let mut answers = 0;
+    for n in 0..1000 {
+        let seq = [7 + WINDOW - 10, 2][n % 2];
+        answers += p.send(&seg(ACK, seq, 1 << 30).text(&[7; 19])).len();
+    }
+    assert!(answers <= 1, "{answers}");
+}
+
 /// The same, with time stamps that mean nothing (PAWS poisoning).
 #[test]
 fn mark_a_million_forged_packets_with_time_stamps() {
