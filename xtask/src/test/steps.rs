@@ -245,6 +245,9 @@ const MARKS: &[&str] = &[
     "gannet-stack",
     "--lib",
     "mark_",
+    "--",
+    // one measures the memory of the whole process
+    "--test-threads=1",
 ];
 
 /// Whole hosts in virtual time.
