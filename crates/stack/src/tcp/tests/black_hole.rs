@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use gannet_link::{Checksum, Medium};
 
-use crate::tcp::{TcpEvent, TcpId};
+use crate::tcp::{TcpEvent, TcpId, TcpOption};
 use crate::testing::{B, Faults, Pair, WireConfig, WireDriver};
 
 /// A connection over a wire of 1,500 bytes, and what B has read of it.
@@ -148,4 +148,28 @@ fn short_segments_and_short_outages_prove_nothing() {
     flow.longest(0);
     flow.transfer(10_000);
     assert_eq!((flow.mss(), flow.found()), (1448, 0));
+}
+
+/// Small segments that the peer reports behind a large one that vanishes do not hide the hole for
+/// long, however many they are.
+#[test]
+fn small_segments_that_pass_hide_nothing_for_long() {
+    let mut flow = Flow::new(Checksum::Software);
+    let (pair, from) = (&mut flow.pair, flow.from);
+    pair.a.tcp_set_option(from, TcpOption::NoDelay(true));
+    flow.transfer(20_000);
+    flow.longest(1200);
+    let write = |flow: &mut Flow, len: usize| {
+        let text = vec![7; len];
+        let now = flow.pair.now;
+        assert_eq!(flow.pair.a.tcp_send(now, flow.from, &text), Ok(len));
+        flow.sent.extend_from_slice(&text);
+        flow.pair.pass(Duration::from_millis(1));
+    };
+    write(&mut flow, 1400);
+    for _ in 0..4 {
+        write(&mut flow, 800);
+    }
+    let taken = flow.transfer(1);
+    assert!(taken < Duration::from_secs(60), "{taken:?}");
 }
