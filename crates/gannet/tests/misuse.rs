@@ -289,7 +289,9 @@ fn what_std_has_no_counterpart_for() {
     assert!(taken.to_string().contains("10.0.0.1"), "{taken}");
 
     let six = gannet::TcpStream::connect(&world.near, "[::1]:80").unwrap_err();
-    assert_eq!(six.kind(), ErrorKind::Unsupported);
+    assert_eq!(six.kind(), ErrorKind::ConnectionRefused, "the host itself");
+    let six = gannet::TcpStream::connect(&world.near, "[2001:db8::1]:80").unwrap_err();
+    assert_eq!(six.kind(), ErrorKind::NetworkUnreachable);
 
     let block = near.take_block().unwrap();
     let long = block.len() + 1;

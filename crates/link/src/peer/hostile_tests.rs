@@ -188,7 +188,11 @@ impl Work {
 
     fn look_at(&mut self, end: &End, frame: &Frame) {
         let total: usize = frame.ranges().iter().map(|r| r.len as usize).sum();
-        assert!(frame.head().len() <= 96 && total <= 65_553 && frame.ranges().len() <= 8);
+        assert!(
+            frame.head().len() <= crate::slot::INLINE_MAX
+                && total <= 65_553
+                && frame.ranges().len() <= 8
+        );
         let mut out = [0; 4096];
         end.peek(frame, &mut out);
         for &range in frame.ranges() {

@@ -70,8 +70,8 @@ impl BlackHole {
         let send = &open.send;
         let hole = &mut open.black_hole;
         let full_sized = send.max.since(send.una) >= send.mss as i32;
-        // The peer reported as much behind it: large segments pass, this one had bad luck; unless it
-        // has it again and again, and those were several small ones.
+        // The peer reported as much behind it: large segments pass, this one had bad luck; unless
+        // it has it again and again, and those were several small ones.
         let others_pass = send.sent.sacked() >= send.mss && send.retries < 2 * SUSPECT;
         if !full_sized || others_pass {
             return false;
