@@ -12,7 +12,7 @@
 //! * [`model`]: [`Model`], [`Faults`]: what a path is like; figures and units.
 //! * [`text`]: a model as text, `rate=100mbit,delay=25ms,queue=bdp,loss=1%`, and back.
 //! * [`error`]: why a text is no model.
-//! * [`line`]: [`Path`]: the queue and the line.
+//! * [`mod@line`]: [`Path`]: the queue and the line.
 //! * [`dice`]: which frame is struck by which fault.
 //! * [`spoil`]: flipped bits, with and without a wrong checksum; congestion marks.
 //! * [`codel`]: active queue management (RFC 8289).

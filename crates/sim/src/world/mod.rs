@@ -1,8 +1,8 @@
-//! The world: hosts, what lies between them, and the order of events. [`run`] plays a scenario to
+//! The world: hosts, what lies between them, and the order of events. [`run()`] plays a scenario to
 //! its end.
 //!
 //! * [`network`]: wires, switch, routers: where a frame goes.
-//! * [`run`]: the loop over events, mishaps, the end.
+//! * [`mod@run`]: the loop over events, mishaps, the end.
 //! * [`outcome`]: [`Outcome`]: what is known afterwards.
 //! * [`witness`]: [`Witness`]: who looks on.
 
