@@ -23,7 +23,8 @@ pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// ff02::2, all routers of the link.
 pub const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
-/// The solicited-node multicast address of `address` (RFC 4291 section 2.7.1): ff02::1:ffXX:XXXX.
+/// The solicited-node multicast address of `address` (RFC 4291 section 2.7.1): ff02::1:ff00:0
+/// with the last 24 bits of the address.
 pub const fn solicited_node(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b] = address.segments();
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | a & 0xff, b)

@@ -28,6 +28,8 @@ pub(super) fn is_marked(tos: u8) -> bool {
 }
 
 /// The sending half's part.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.2
+//# A TCP endpoint SHOULD implement ECN as described in RFC 3168 (SHLD-8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EcnSender {
     /// Both sides agreed.

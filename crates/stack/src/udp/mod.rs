@@ -6,7 +6,8 @@
 //! losing datagrams: what a socket has sent counts against its send buffer until the link (on a
 //! channel: the peer's application, by reading) gives the bytes back.
 //!
-//! Not here: multicast of IPv6, to ourselves, or by source; several sockets on one address.
+//! Not here: groups by source; a group's datagram for several sockets; several sockets on one
+//! address.
 //!
 //! | file | job |
 //! |---|---|

@@ -1,13 +1,14 @@
 //! Reading.
 
 use gannet_base::Instant;
-use gannet_link::Driver;
+use gannet_link::{Driver, Endpoint};
 
 use crate::ip::Ip;
 use crate::tcp::connection::{Connection, State};
 use crate::tcp::engine::Tcp;
 use crate::tcp::error::{RecvError, TcpError};
 use crate::tcp::recv::AckOwed;
+use crate::tcp::recv_queue::RecvQueue;
 use crate::tcp::socket::{ReceivedBlock, TcpId};
 use crate::tcp::transitions::Phase;
 
@@ -23,6 +24,20 @@ impl Tcp {
         id: TcpId,
         out: &mut [u8],
     ) -> Result<usize, RecvError> {
+        let most = out.len();
+        self.take(ip, (now, id, most), |queue, endpoint| {
+            queue.read(endpoint, out)
+        })
+    }
+
+    /// Removes up to `most` bytes by `take`, which says how many it took.
+    #[inline]
+    fn take<D: Driver>(
+        &mut self,
+        ip: &mut Ip<D>,
+        (now, id, most): (Instant, TcpId, usize),
+        take: impl FnOnce(&mut RecvQueue, &mut Endpoint<D>) -> usize,
+    ) -> Result<usize, RecvError> {
         let entry = self
             .table
             .get_mut(id)
@@ -32,14 +47,14 @@ impl Tcp {
             && open.recv.queue.len() > 0
             && let Some(endpoint) = ip.endpoint(link)
         {
-            let n = open.recv.queue.read(endpoint, out);
+            let n = take(&mut open.recv.queue, endpoint);
             self.after_read(ip, now, id, n as u32);
             return Ok(n);
         }
-        if out.is_empty() {
-            return Ok(0);
+        match most {
+            0 => Ok(0),
+            _ => nothing_to_read(&mut entry.conn),
         }
-        nothing_to_read(&mut entry.conn)
     }
 
     /// The application took `n` bytes: the window may open.
@@ -68,23 +83,9 @@ impl Tcp {
         id: TcpId,
         most: usize,
     ) -> Result<usize, RecvError> {
-        let entry = self
-            .table
-            .get_mut(id)
-            .ok_or(RecvError::Failed(TcpError::Aborted))?;
-        let link = entry.conn.path.link;
-        if let State::Open(open) = &mut entry.conn.state
-            && open.recv.queue.len() > 0
-            && let Some(endpoint) = ip.endpoint(link)
-        {
-            let n = open.recv.queue.discard(endpoint, most);
-            self.after_read(ip, now, id, n as u32);
-            return Ok(n);
-        }
-        match most {
-            0 => Ok(0),
-            _ => nothing_to_read(&mut entry.conn),
-        }
+        self.take(ip, (now, id, most), |queue, endpoint| {
+            queue.discard(endpoint, most)
+        })
     }
 
     /// As [`Tcp::recv`], but leaves the bytes where they are, and begins behind the first `skip`.

@@ -158,6 +158,9 @@ fn hystart_leaves_slow_start_before_anything_is_lost() {
 }
 
 /// RFC 3168: agreed end to end, marks are heard once per window, and nothing needs to be lost.
+//= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.2
+//= type=test
+//# A TCP endpoint SHOULD implement ECN as described in RFC 3168 (SHLD-8).
 #[test]
 fn marks_slow_down_as_losses_do() {
     let slow = Bottleneck {
