@@ -84,6 +84,6 @@ pub use gannet_stack::tcp::{TcpInfo, TcpState};
 pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
 pub use gannet_stack::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 pub use gannet_stack::{
-    DhcpConfig, DropReason, Drops, FastOpenConfig, Statistics, SynCookies, TcpConfig, Traffic,
-    UdpConfig,
+    DhcpConfig, DropReason, Drops, FastOpenConfig, MtuProbing, Statistics, SynCookies, TcpConfig,
+    Traffic, UdpConfig,
 };

@@ -135,6 +135,9 @@ pub struct TcpConfig {
     pub pacing: Pacing,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
+    /// When larger segments are searched for by probes. A probe is new data in one large segment,
+    /// whose loss is repaired without a smaller congestion window; it costs nothing until then.
+    pub mtu_probing: MtuProbing,
     /// Data in the SYN (RFC 7413).
     pub fast_open: FastOpenConfig,
     /// Take the straight-line paths where they apply. Off: the general paths always, which must
@@ -181,6 +184,24 @@ impl Default for FastOpenConfig {
     }
 }
 
+/// When the MTU of a path is searched for by probes (RFC 4821, RFC 8899), like Linux's
+/// `tcp_mtu_probing`. What a router tells is obeyed in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MtuProbing {
+    /// Never: when large segments vanish, small ones are sent for a while, then large ones again.
+    Never,
+    /// When large segments have vanished.
+    //= https://www.rfc-editor.org/rfc/rfc4821#section-7.2
+    //# A conservative configuration would be to set eff_pmtu to search_high,
+    //# and rely on ICMP PTB messages to set the eff_pmtu down as
+    //# appropriate.
+    #[default]
+    BlackHole,
+    /// Every connection begins with segments that pass almost everywhere (1,024 bytes; IPv6: 1,220)
+    /// and searches for larger ones: where it is known that routers say nothing.
+    Always,
+}
+
 /// When a SYN is answered without being remembered (RFC 4987 section 3.6). A connection made so has
 /// window scaling and SACK only if the peer sends time stamps, and its SYN-ACK is sent once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +246,7 @@ impl Default for TcpConfig {
             congestion: CongestionControl::default(),
             pacing: Pacing::default(),
             ecn: EcnMode::default(),
+            mtu_probing: MtuProbing::default(),
             fast_open: FastOpenConfig::default(),
             straight_line: true,
         }

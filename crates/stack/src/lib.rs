@@ -45,7 +45,9 @@ pub mod testing;
 pub mod timer;
 pub mod udp;
 
-pub use config::{Config, DhcpConfig, FastOpenConfig, IpConfig, Ipv6Config, SynCookies, TcpConfig};
+pub use config::{
+    Config, DhcpConfig, FastOpenConfig, IpConfig, Ipv6Config, MtuProbing, SynCookies, TcpConfig,
+};
 pub use config::{CongestionControl, EcnMode, Pacing, UdpConfig, UnknownCongestionControl};
 pub use counters::{DropReason, Drops, Statistics, Traffic};
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};

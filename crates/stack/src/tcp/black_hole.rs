@@ -2,15 +2,20 @@
 //! a link is narrower, and the ICMP message that says so is not sent, or is filtered.
 //!
 //! When a full-sized segment has been sent again in vain several times, segments become so small
-//! that hardly any path refuses them; a while later the old size is tried again. A trial costs one
-//! time-out when it fails, and the next one comes later.
+//! that hardly any path refuses them. A while later larger ones are searched for, by probes whose
+//! loss means no congestion (`search.rs`). Where that cannot be, because the peer does not tell
+//! what it has (SACK) or it is switched off, the old size is tried at once: that costs one time-out
+//! when it fails, and the next trial comes later.
 //!
 //! ```text
+//!                           search: 1460? 1340? ... 1380, every 10 min again
+//!                           ^
 //!   1460 --3 time-outs--> 1024 --10 s--> 1460 --1 time-out--> 1024 --40 s--> ... every 10 min
 //!                           `--3 time-outs--> 512
 //! ```
-//! Not here: probes of sizes in between by segments whose loss means no congestion (RFC 8899
-//! section 5.3); what a router tells is found exactly by ICMP (`icmp.rs`).
+//! Not here: what a router tells is found exactly by ICMP (`icmp.rs`).
+
+mod search;
 
 use core::time::Duration;
 
@@ -19,7 +24,9 @@ use gannet_base::Instant;
 use super::connection::Open;
 use super::handshake::effective_mss;
 use super::seq::SeqNum;
+use crate::config::MtuProbing;
 use crate::ip::Path;
+use search::Search;
 
 /// Time-outs in a row for one full-sized segment that make a path suspect; Linux's `tcp_retries1`.
 const SUSPECT: u32 = 3;
@@ -44,6 +51,8 @@ pub(super) struct BlackHole {
     wait: Duration,
     /// SND.NXT when a trial began whose outcome is not known.
     trial: Option<SeqNum>,
+    /// What is known of larger sizes.
+    search: Search,
     /// Times that segments had to become smaller.
     pub(super) found: u32,
 }
@@ -55,13 +64,25 @@ impl BlackHole {
         raise_at: Instant::FAR_FUTURE,
         wait: WAIT_FIRST,
         trial: None,
+        search: Search::NEW,
         found: 0,
     };
+
+    /// Nothing more is known but how often.
+    fn forget(&mut self) {
+        *self = BlackHole {
+            found: self.found,
+            trial: self.trial,
+            ..BlackHole::NONE
+        };
+    }
 
     /// Whether it is as in the beginning.
     pub(super) fn is_new(&self) -> bool {
         let same = (self.cap, self.trial, self.found) == (u32::MAX, None, 0);
-        same && self.raise_at == Instant::FAR_FUTURE && self.wait == WAIT_FIRST
+        same && self.search == Search::NEW
+            && self.raise_at == Instant::FAR_FUTURE
+            && self.wait == WAIT_FIRST
     }
 
     /// The retransmission timer has expired once more; whether segments must become smaller, and
@@ -85,13 +106,9 @@ impl BlackHole {
         if send.retries < enough {
             return false;
         }
-        let bases: &[u32] = match path.destination.is_ipv4() {
-            true => &BASES_V4,
-            false => &BASES_V6,
-        };
         let options = options(open, path);
         let current = open.send.mss + options;
-        let Some(&base) = bases.iter().find(|&&base| base < current) else {
+        let Some(&base) = bases(path).iter().find(|&&base| base < current) else {
             return false;
         };
         let hole = &mut open.black_hole;
@@ -101,14 +118,20 @@ impl BlackHole {
             raise_at: now + wait,
             wait: (wait * WAIT_FACTOR).min(WAIT_MAX),
             trial: None,
+            search: Search::NEW,
             found: hole.found.saturating_add(1),
         };
+        open.send.forget_size();
         open.send.set_mss(base - options);
         true
     }
 
     /// The time for larger segments has come.
-    pub(super) fn raise(open: &mut Open, path: &Path) {
+    pub(super) fn raise(open: &mut Open, path: &Path, how: MtuProbing, now: Instant) {
+        if how != MtuProbing::Never && open.send.can_probe_size() {
+            Self::search(open, path, now);
+            return open.refresh();
+        }
         let hole = &mut open.black_hole;
         hole.cap = u32::MAX;
         hole.raise_at = Instant::FAR_FUTURE;
@@ -124,6 +147,23 @@ impl BlackHole {
         let cap = open.black_hole.cap.saturating_sub(options(open, path));
         by_path.min(cap)
     }
+}
+
+fn bases(path: &Path) -> &'static [u32] {
+    match path.destination.is_ipv4() {
+        true => &BASES_V4,
+        false => &BASES_V6,
+    }
+}
+
+/// The size that passes almost everywhere.
+fn base(path: &Path) -> u32 {
+    bases(path).first().copied().unwrap_or(u32::MAX)
+}
+
+/// The largest that the peer and the path's first link take, options included.
+fn largest(open: &Open, path: &Path) -> u32 {
+    effective_mss(open.peer_mss, path, false)
 }
 
 /// Bytes of options in ordinary segments.

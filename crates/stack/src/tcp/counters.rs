@@ -29,6 +29,8 @@ reasons! {
         NoAck => "no_ack",
         /// Large segments vanished on a path without a word: smaller ones from now on.
         BlackHole => "black_hole",
+        /// A probe of the path's MTU was lost, and nothing else.
+        MtuProbeFailed => "mtu_probe_failed",
         /// A SYN on an open connection (RFC 5961).
         UnexpectedSyn => "unexpected_syn",
         /// A reset that does not fit exactly (RFC 5961).

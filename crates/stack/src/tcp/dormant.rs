@@ -171,7 +171,6 @@ impl Open {
         self.phase == Phase::Established
             && self.send.rests()
             && self.recv.rests()
-            && self.black_hole.raise_at == Instant::FAR_FUTURE
             && self.fast.is_none()
             && !self.blocked
     }
@@ -191,10 +190,13 @@ impl Open {
             keep_alive_probes,
             linger_until: _,
             peer_mss,
-            black_hole,
+            mut black_hole,
             fast: _,
             blocked: _,
         } = self;
+        if send.probes_size() {
+            black_hole.raise_at = Instant::ZERO; // what was due is due as soon as it wakes
+        }
         Dormant {
             share: recv.share,
             halves: Box::new(Halves {

@@ -669,6 +669,7 @@ pub(super) fn halves<D: Driver>(
         peer_mss,
         blocked: false,
     };
+    BlackHole::begin(&mut open, &conn.path, cx.config.mtu_probing, cx.now);
     if opening.close {
         open.send.fin = super::send::Fin::Queued;
         open.phase = open.phase.after(super::transitions::Event::Close);
@@ -733,7 +734,7 @@ pub(super) fn effective_mss(peer_mss: u32, path: &Path, timestamps: bool) -> u32
 }
 
 /// Bytes of IP and TCP headers without options.
-fn headers(path: &Path) -> u32 {
+pub(super) fn headers(path: &Path) -> u32 {
     (path.ip_header_len() + HEADER_LEN) as u32
 }
 

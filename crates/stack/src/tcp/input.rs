@@ -7,6 +7,7 @@ use core::time::Duration;
 use gannet_link::{Driver, Frame};
 use gannet_wire::tcp::Flags;
 
+use super::black_hole::BlackHole;
 use super::connection::{Connection, Cx, Open, State, TimeWait};
 use super::counters::TcpEvent;
 use super::ecn::Echo;
@@ -71,6 +72,9 @@ pub(super) fn arrives<D: Driver>(
     };
     let urgent = open.recv.urgent_end;
     let step = steps(open, cx, link, conn.attached, seg, frame);
+    if open.send.probes_size() && BlackHole::on_answer(open, &conn.path, cx.now) {
+        cx.counters.add(TcpEvent::MtuProbeFailed);
+    }
     open.refresh();
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
     //# A TCP implementation MUST (MUST-32) inform the application layer asynchronously whenever it

@@ -175,14 +175,7 @@ fn send_plan<D: Driver>(
         .mss
         .saturating_sub(extra_options(open, &out.options))
         .max(1);
-    // (an interface would repeat CWR in every piece that it cuts)
-    let wanted = if plan.len > open.send.mss && !open.send.ecn.owes_cwr() {
-        // options beyond the ordinary ones may take what was left of the longest IP packet
-        plan.len
-            .min(PACKET_MAX - above_link(path, &out.options) as u32)
-    } else {
-        plan.len.min(mss)
-    };
+    let wanted = wanted(open, plan, mss, path, &out.options);
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.2
     //# The transmitter SHOULD collapse successive bits when it packetizes data, to send the
     //# largest possible segment (SHLD-27).
@@ -208,7 +201,7 @@ fn send_plan<D: Driver>(
     if plan.fin && whole {
         out.flags |= Flags::FIN;
     }
-    let new_data = gathered.len > 0 && plan.seq == open.send.max && plan.why == Why::Next;
+    let new_data = gathered.len > 0 && plan.seq == open.send.max && plan.why <= Why::Size;
     out.flags |= window_reduced(&open.send, new_data);
     point_to_urgent(open, plan, &mut out);
     out.window = open.recv.advertise();
@@ -221,7 +214,7 @@ fn send_plan<D: Driver>(
         write_general(cx, &path.marked(mark), &out, &gathered, &mut slot)
     };
     written.ok_or(Full)?;
-    if gathered.len > mss {
+    if gathered.len > mss && plan.why != Why::Size {
         slot.set_gso_size(piece_size(mss));
     }
     cx.ip.send(path, &slot)?;
@@ -230,6 +223,22 @@ fn send_plan<D: Driver>(
         open.send.ecn.cwr_sent();
     }
     Ok(gathered.len)
+}
+
+/// How much of `plan` one emission is to carry, in segments of `mss` bytes.
+#[inline(always)]
+fn wanted(open: &mut Open, plan: &Plan, mss: u32, path: &Path, options: &Options) -> u32 {
+    // (an interface would repeat CWR in every piece that it cuts)
+    if plan.len <= open.send.mss || open.send.ecn.owes_cwr() {
+        return plan.len.min(mss);
+    }
+    if plan.why == Why::Size {
+        // (its answer is looked for off the straight line)
+        open.straight = false;
+        return plan.len - (open.send.mss - mss);
+    }
+    // options beyond the ordinary ones may take what was left of the longest IP packet
+    plan.len.min(PACKET_MAX - above_link(path, options) as u32)
 }
 
 /// The size of the pieces that an interface cuts.

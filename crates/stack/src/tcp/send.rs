@@ -19,6 +19,7 @@ mod dormant;
 mod next;
 mod paced;
 mod recovery;
+mod size;
 mod tail;
 mod timers;
 mod undo;
@@ -34,6 +35,8 @@ use super::seq::SeqNum;
 use super::window::{Nagle, WindowScale};
 use crate::config::CongestionControl;
 pub(super) use dormant::RestingSend;
+pub(super) use size::SizeAnswer;
+use size::{Ask, SizeProbe};
 use tail::Tail;
 use undo::{Forward, Undo};
 
@@ -69,10 +72,13 @@ pub(super) enum SendTimer {
 }
 
 /// Why a segment leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// (the first two: new data)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
     /// Bytes from `nxt` on.
     Next,
+    /// The same, more than an ordinary segment takes, in one: a probe of the path's MTU.
+    Size,
     /// The first unacknowledged bytes again: fast retransmission or time-out.
     Head,
     /// What is known as lost.
@@ -158,8 +164,10 @@ pub(super) struct Send {
     doubt: Option<Instant>,
     /// Send the head of the queue now, whatever the windows say.
     resend_head: bool,
-    /// Send a window probe now.
-    probe: bool,
+    /// What leaves beside what the queues say.
+    ask: Ask,
+    /// A probe of the path's MTU.
+    size: Option<SizeProbe>,
     /// The override timer expired.
     overridden: bool,
     /// End of the last small segment (Minshall).
@@ -236,7 +244,8 @@ impl Send {
             tail: Tail::new(),
             doubt: None,
             resend_head: false,
-            probe: false,
+            ask: Ask::Nothing,
+            size: None,
             overridden: false,
             small_end: None,
             cwnd_limited: false,
@@ -340,7 +349,7 @@ impl Send {
             && self.fin == Fin::Open
             && self.up.is_none()
             && !self.resend_head
-            && !self.probe
+            && self.ask <= Ask::Size
             && !self.overridden
             && !self.tail.due
             && self.sent.is_in_order()
@@ -356,7 +365,7 @@ impl Send {
         self.recovery = None;
         self.loss = None;
         self.resend_head = false;
-        self.probe = false;
+        (self.ask, self.size) = (Ask::Nothing, None);
         self.tail.due = false;
         self.timer = SendTimer::Off;
         self.pacer = None;
@@ -391,6 +400,7 @@ impl Send {
         if !smaller || !self.outstanding() {
             return;
         }
+        self.forget_size();
         if self.sack {
             // as after a time-out, but this was no congestion
             self.sent.lose_all();

@@ -27,7 +27,7 @@ pub(super) fn expired<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
             ack_timer(conn, cx);
             keep_alive_timer(conn, cx);
             linger_timer(conn, cx);
-            mtu_timer(conn, cx.now);
+            mtu_timer(conn, cx);
         }
         State::TimeWait(wait) if wait.until <= cx.now => conn.state = State::Closed,
         State::TimeWait(_) | State::Closed => {}
@@ -110,11 +110,11 @@ fn pace_timer(conn: &mut Connection, now: Instant) {
     }
 }
 
-fn mtu_timer(conn: &mut Connection, now: Instant) {
+fn mtu_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if let State::Open(open) = &mut conn.state
-        && open.black_hole.raise_at <= now
+        && open.black_hole.raise_at <= cx.now
     {
-        BlackHole::raise(open, &conn.path);
+        BlackHole::raise(open, &conn.path, cx.config.mtu_probing, cx.now);
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use gannet_base::Instant;
 
-use super::{Fin, Forward, Send, SendTimer, Tail, Undo};
+use super::{Ask, Fin, Forward, Send, SendTimer, Tail, Undo};
 use crate::tcp::congestion::{Congestion, Pacer};
 use crate::tcp::ecn::EcnSender;
 use crate::tcp::error::TcpError;
@@ -68,7 +68,7 @@ struct Trouble {
 impl Send {
     /// Whether nothing is queued, nothing under way and no timer runs.
     pub(in crate::tcp) fn rests(&self) -> bool {
-        let pressed = self.resend_head || self.probe || self.overridden || self.tail.due;
+        let pressed = self.resend_head || self.ask > Ask::Size || self.overridden || self.tail.due;
         self.una == self.queue.end()
             && self.una == self.max
             && self.una == self.nxt
@@ -200,7 +200,8 @@ impl RestingSend {
             tail: self.tail,
             doubt: None,
             resend_head: false,
-            probe: false,
+            ask: Ask::Nothing,
+            size: None,
             overridden: false,
             small_end: None,
             cwnd_limited: self.cwnd_limited,

@@ -2,6 +2,7 @@
 
 use gannet_base::Instant;
 
+use super::size::{Ask, Asked};
 use super::undo::Forward;
 use super::{Fin, Plan, Send, Why};
 use crate::tcp::seq::SeqNum;
@@ -30,9 +31,12 @@ impl Send {
         if self.tail.due {
             return Some(self.tail_probe());
         }
-        if self.probe {
-            let len = u32::from(self.nxt.before(self.queue.end()));
-            return Some(self.plan(self.nxt, len, Why::Probe));
+        if self.ask != Ask::Nothing {
+            match self.asked() {
+                Asked::Send(plan) => return Some(plan),
+                Asked::Wait => return None,
+                Asked::Go => {}
+            }
         }
         self.next_in_order(limit)
     }
@@ -160,7 +164,11 @@ impl Send {
                     self.small_end = Some(end);
                 }
             }
-            Why::Probe => self.probe = false,
+            Why::Size => {
+                self.nxt = end;
+                self.on_size_probe((plan.seq, end), len);
+            }
+            Why::Probe => self.window_probed(),
             Why::Hole => {}
             Why::Tail => self.nxt = self.nxt.max(end),
             Why::Head => {

@@ -80,6 +80,11 @@ impl Send {
         let found = self.sent.detect(&waiting);
         self.doubt = found.wait.map(|wait| now + wait);
         let begins = self.recovery.is_none() && self.loss.is_none() && self.sent.lost() > 0;
+        //= https://www.rfc-editor.org/rfc/rfc4821#section-7.6.2
+        //# In this case alone, the loss SHOULD NOT be interpreted as congestion signal.
+        if begins && self.only_probe_lost(found.resent) {
+            return 0;
+        }
         if begins {
             self.enter_recovery(RecoveryKind::Sack);
         }
@@ -144,6 +149,7 @@ impl Send {
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.retries += 1;
         self.timeouts += 1;
+        self.muddle_size();
         self.begin_forward_recovery();
         let flight = self.max - self.una;
         self.congestion.on_rto(flight);

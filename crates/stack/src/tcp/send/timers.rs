@@ -6,7 +6,7 @@ use core::time::Duration;
 use gannet_base::Instant;
 
 use super::ack::News;
-use super::{Send, SendTimer};
+use super::{Ask, Send, SendTimer};
 use crate::tcp::window::probe_interval;
 
 impl Send {
@@ -146,7 +146,9 @@ impl Send {
             SendTimer::Persist(_) => {
                 self.retries += 1;
                 self.probes += 1;
-                self.probe = !planted!(NoWindowProbe);
+                if !planted!(NoWindowProbe) {
+                    self.ask = Ask::Window;
+                }
                 self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));
             }
             SendTimer::Retransmit(_) => self.on_timeout(now),

@@ -7,7 +7,7 @@ use gannet_base::Instant;
 
 use super::super::rack::Latest;
 use super::super::seq::SeqNum;
-use super::{Again, Fate, Sent, age, sent_after};
+use super::{Again, Fate, Sent, SeqRange, age, sent_after};
 
 /// What loss detection compares with.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +140,16 @@ impl Sent {
             at += 1;
         }
         None
+    }
+
+    /// Octets taken for lost and not sent again, of those in `range`.
+    #[must_use]
+    pub fn lost_within(&self, range: SeqRange) -> u32 {
+        let behind = self.records.iter().skip(self.index_of(range.0));
+        let within = behind.take_while(|r| r.start.before(range.1));
+        let lost = within.filter(|r| r.fate.has(Fate::LOST));
+        lost.map(|r| r.end.min(range.1) - r.start.max(range.0))
+            .sum()
     }
 
     /// RACK_mark_losses_on_RTO: the first `smss` octets, and whatever left at least `time` ago.

@@ -7,27 +7,35 @@ use std::vec::Vec;
 
 use gannet_link::{Checksum, Medium};
 
+use crate::config::{Config, MtuProbing};
 use crate::tcp::{TcpEvent, TcpId, TcpOption};
 use crate::testing::{B, Faults, Pair, WireConfig, WireDriver};
 
 /// A connection over a wire of 1,500 bytes, and what B has read of it.
-struct Flow {
-    pair: Pair<WireDriver>,
-    from: TcpId,
+pub(super) struct Flow {
+    pub(super) pair: Pair<WireDriver>,
+    pub(super) from: TcpId,
     to: TcpId,
     sent: Vec<u8>,
     got: Vec<u8>,
 }
 
 impl Flow {
+    /// Without probes of larger sizes.
     fn new(checksum: Checksum) -> Self {
+        Self::with(checksum, |config| {
+            config.tcp.mtu_probing = MtuProbing::Never
+        })
+    }
+
+    pub(super) fn with(checksum: Checksum, change: impl Fn(&mut Config)) -> Self {
         let wire = WireConfig {
             medium: Medium::Ip,
             checksum,
             delay: Duration::from_millis(5),
             ..WireConfig::default()
         };
-        let mut pair = Pair::wire(1, &wire);
+        let mut pair = Pair::wire_with(1, &wire, change);
         let at = SocketAddr::new(B, 80);
         let listener = pair.b.tcp_listen(at, 4).expect("free");
         let from = pair.a.tcp_connect(pair.now, None, at).expect("a route");
@@ -44,18 +52,30 @@ impl Flow {
     }
 
     /// From now on packets of more than `longest` bytes vanish.
-    fn longest(&mut self, longest: usize) {
-        let faults = Faults {
+    pub(super) fn longest(&mut self, longest: usize) {
+        self.faults(Faults {
             longest,
             ..Faults::default()
-        };
+        });
+    }
+
+    pub(super) fn faults(&mut self, faults: Faults) {
         let link = self.pair.link_a;
         let endpoint = self.pair.a.link_mut(link).expect("there");
         endpoint.driver.set_faults(faults);
     }
 
     /// Writes `len` bytes and waits until B has read them; how long that took.
-    fn transfer(&mut self, len: usize) -> Duration {
+    pub(super) fn transfer(&mut self, len: usize) -> Duration {
+        self.transfer_watched(len, |_| {})
+    }
+
+    /// The same; `watch` looks every millisecond.
+    pub(super) fn transfer_watched(
+        &mut self,
+        len: usize,
+        mut watch: impl FnMut(&mut Self),
+    ) -> Duration {
         let start = self.pair.now;
         let more: Vec<u8> = (0..len).map(|i| (i / 3 + self.sent.len()) as u8).collect();
         let mut left = &more[..];
@@ -66,6 +86,7 @@ impl Flow {
             let n = self.pair.a.tcp_send(now, self.from, left).unwrap_or(0);
             left = &left[n..];
             self.pair.pass(Duration::from_millis(1));
+            watch(self);
             let now = self.pair.now;
             while let Ok(n @ 1..) = self.pair.b.tcp_recv(now, self.to, &mut buffer) {
                 self.got.extend_from_slice(&buffer[..n]);
@@ -78,12 +99,18 @@ impl Flow {
         self.pair.now.saturating_duration_since(start)
     }
 
-    fn mss(&self) -> u32 {
+    pub(super) fn mss(&self) -> u32 {
         self.pair.a.tcp_info(self.from).expect("open").send_mss
     }
 
-    fn found(&self) -> u64 {
-        self.pair.a.tcp_counters().get(TcpEvent::BlackHole)
+    pub(super) fn found(&self) -> u64 {
+        self.count(TcpEvent::BlackHole)
+    }
+}
+
+impl Flow {
+    pub(super) fn count(&self, event: TcpEvent) -> u64 {
+        self.pair.a.tcp_counters().get(event)
     }
 }
 
@@ -99,6 +126,7 @@ fn a_silent_router_is_found_out_and_tried_again() {
         assert!(time < Duration::from_secs(5), "{time:?}");
         // Larger ones are tried after ten seconds, in vain; then the path is what it was before.
         flow.pair.pass(Duration::from_secs(11));
+        flow.transfer(1);
         assert_eq!(flow.mss(), 1448);
         let time = flow.transfer(300_000);
         assert_eq!((flow.mss(), flow.found()), (1012, 2));
@@ -114,6 +142,7 @@ fn a_silent_router_is_found_out_and_tried_again() {
         flow.transfer(300_000);
         assert_eq!((flow.mss(), flow.found()), (1012, 3));
         flow.pair.pass(Duration::from_secs(11));
+        flow.transfer(1);
         assert_eq!(flow.mss(), 1448);
     }
 }

@@ -15,6 +15,7 @@ mod bbr;
 mod black_hole;
 mod flow;
 mod marks;
+mod mtu_search;
 mod peer;
 mod recorder;
 mod resent;
