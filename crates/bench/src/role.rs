@@ -136,7 +136,7 @@ pub struct Traffic {
     pub remote: Option<SocketAddr>,
     /// How much and how long.
     pub load: Load,
-    /// What Gannet's TCP is told; the kernel is told by the settings of its namespace.
+    /// What TCP is told; the kernel's buffers follow the settings of its namespace.
     #[serde(default)]
     pub tcp: Option<Tcp>,
     /// A stream ends for the server when its seconds are over, whatever is under way; the client

@@ -160,7 +160,14 @@ fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
 
 /// One side of a conversation over the stack that the role names.
 fn converse(traffic: &Traffic, go: &Receiver<()>) -> Result<Report, Problem> {
-    let kernel = |busy, batch| talk(&Kernel { busy, batch }, traffic, go);
+    let kernel = |busy, batch| {
+        let peer = Kernel {
+            busy,
+            batch,
+            congestion: traffic.tcp.as_ref().map(|tcp| tcp.congestion.clone()),
+        };
+        talk(&peer, traffic, go)
+    };
     match traffic.peer {
         PeerKind::Kernel => kernel(false, false),
         PeerKind::KernelBusy => kernel(true, false),

@@ -7,7 +7,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
 use super::{Batch, ByteStream, DatagramPeer, Datagrams, PATIENCE_MS, StreamPeer};
 use crate::limits::sys;
@@ -16,12 +19,25 @@ use crate::limits::sys;
 const BACKLOG: i32 = 4096;
 
 /// The kernel's sockets, used in one of three ways.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Never sleep: ask again at once.
     pub busy: bool,
     /// Many datagrams in one system call.
     pub batch: bool,
+    /// Congestion control of every connection; `None`: that of the network namespace.
+    pub congestion: Option<String>,
+}
+
+impl Kernel {
+    /// Told to the socket, because a namespace's own setting takes fewer names than a socket does.
+    /// Accepted connections have that of their listener.
+    fn choose_congestion(&self, socket: impl AsFd) -> io::Result<()> {
+        match &self.congestion {
+            Some(name) => Ok(sockopt::set_tcp_congestion(socket, name)?),
+            None => Ok(()),
+        }
+    }
 }
 
 impl StreamPeer for Kernel {
@@ -33,6 +49,7 @@ impl StreamPeer for Kernel {
         // The standard library's 128 overflow when connections come fast, and each lost request
         // for a connection costs a second.
         rustix::net::listen(&listener, BACKLOG)?;
+        self.choose_congestion(&listener)?;
         let at = listener.local_addr()?;
         Ok((listener, at))
     }
@@ -43,7 +60,15 @@ impl StreamPeer for Kernel {
     }
 
     fn connect(&self, to: SocketAddr) -> io::Result<KernelStream> {
-        KernelStream::new(TcpStream::connect(to)?, self.busy)
+        let family = match to {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        self.choose_congestion(&socket)?;
+        rustix::net::connect(&socket, &to)?;
+        KernelStream::new(socket.into(), self.busy)
     }
 }
 
@@ -102,7 +127,8 @@ impl DatagramPeer for Kernel {
         inner.set_read_timeout(Some(Duration::from_millis(PATIENCE_MS)))?;
         inner.set_nonblocking(self.busy)?;
         let at = inner.local_addr()?;
-        Ok((KernelDatagrams { inner, way: *self }, at))
+        let way = self.clone();
+        Ok((KernelDatagrams { inner, way }, at))
     }
 }
 
