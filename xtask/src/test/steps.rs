@@ -185,14 +185,10 @@ pub(super) const ALL: &[Step] = &[
     },
     Step {
         name: "fuzz",
-        why: "the fuzz targets still build",
+        why: "the fuzz targets still build, and read their corpora",
         cost: Cost::Slow,
         needs: &[Need::File("fuzz/Cargo.toml"), Need::NightlyTool("fuzz")],
-        job: Job::Cargo(Cargo {
-            toolchain: Some("nightly"),
-            arguments: &["fuzz", "build", "--dev"],
-            ..PLAIN
-        }),
+        job: Job::Inside(super::corpora::replay),
     },
     Step {
         name: "documentation",
