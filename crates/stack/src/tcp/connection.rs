@@ -210,6 +210,21 @@ impl Connection {
         }
     }
 
+    /// Whether a look at what might be sent would find nothing: an ordinary connection that has
+    /// sent what it was given, and owes no acknowledgement that cannot wait.
+    #[inline]
+    pub(super) fn has_nothing_to_send(&self) -> bool {
+        let State::Open(open) = &self.state else {
+            return false;
+        };
+        let Open { send, recv, .. } = &**open;
+        open.straight
+            && send.nxt == send.queue.end()
+            && recv.owed != AckOwed::Now
+            // (that looks for those who run out of data)
+            && !send.sent.rate().is_measured()
+    }
+
     /// When the next of its timers expires.
     pub(super) fn deadline(&self, config: &TcpConfig) -> Instant {
         match &self.state {

@@ -175,6 +175,7 @@ impl Tcp {
     ) -> Option<SeqNum> {
         let mut reopen = None;
         let mut then = Then::Nothing;
+        let mut quiet = false;
         self.with(ip, now, index, |conn, cx| {
             conn.segments_received += 1;
             if conn.path.link != link {
@@ -183,7 +184,11 @@ impl Tcp {
                 return handshake::drop_frame(cx, link, frame);
             }
             let opened = match &conn.state {
-                State::Open(_) => return input::arrives(conn, cx, link, seg, frame),
+                State::Open(_) => {
+                    input::arrives(conn, cx, link, seg, frame);
+                    quiet = conn.has_nothing_to_send();
+                    return;
+                }
                 State::SynSent(_) => {
                     let news = fast_open::news(conn, seg);
                     let opened = handshake::arrives_in_syn_sent(conn, cx, seg);
@@ -212,6 +217,9 @@ impl Tcp {
                 handshake::drop_frame(cx, link, frame);
             }
         });
+        if quiet {
+            return None;
+        }
         match then {
             Then::Nothing => {}
             Then::Learn(news) => self.learn(now, &news),

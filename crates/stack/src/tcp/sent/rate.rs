@@ -80,6 +80,12 @@ impl Rate {
         }
     }
 
+    /// Whether samples are asked for.
+    #[inline]
+    pub(in crate::tcp) fn is_measured(&self) -> bool {
+        self.first_sent != UNWANTED
+    }
+
     /// Whether samples are asked for. What left before has none.
     pub(super) fn measure(&mut self, on: bool) {
         match (on, self.first_sent == UNWANTED) {
