@@ -68,8 +68,12 @@ fn frame(choice: &mut Choice) -> Frame {
     let topology = match choice.between(0, 9) {
         0..=3 => Topology::Direct,
         4..=5 => Topology::Switch,
-        6..=7 => Topology::Router { silent: false },
-        _ => Topology::TwoRouters { silent: false },
+        6..=7 => Topology::Router {
+            silent: choice.percent(30),
+        },
+        _ => Topology::TwoRouters {
+            silent: choice.percent(30),
+        },
     };
     let hosts = match topology {
         Topology::Direct => 2,

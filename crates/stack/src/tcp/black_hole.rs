@@ -1,17 +1,18 @@
 //! Paths on which large segments vanish without a word (RFC 4821, RFC 8899 section 4.3): somewhere
 //! a link is narrower, and the ICMP message that says so is not sent, or is filtered.
 //!
-//! When a full-sized segment has been sent again in vain several times, segments become so small
-//! that hardly any path refuses them. A while later larger ones are searched for, by probes whose
-//! loss means no congestion (`search.rs`). Where that cannot be, because the peer does not tell
-//! what it has (SACK) or it is switched off, the old size is tried at once: that costs one time-out
-//! when it fails, and the next trial comes later.
+//! When a segment has been sent again in vain several times, segments become so small that hardly
+//! any path refuses them. A while later larger ones are searched for, by probes whose loss means no
+//! congestion (`search.rs`). Where that cannot be, because the peer does not tell what it has (SACK)
+//! or it is switched off, the old size is tried at once: that costs one time-out when it fails, and
+//! the next trial comes later. Nothing is tried while the path is silent: the trial's failure would
+//! look like the silence.
 //!
 //! ```text
 //!                           search: 1460? 1340? ... 1380, every 10 min again
 //!                           ^
 //!   1460 --3 time-outs--> 1024 --10 s--> 1460 --1 time-out--> 1024 --40 s--> ... every 10 min
-//!                           `--3 time-outs--> 512
+//!                           `--1 more--> 512 --10 s--> 1460 --1 time-out--> 512 --40 s--> ...
 //! ```
 //! Not here: what a router tells is found exactly by ICMP (`icmp.rs`).
 
@@ -28,7 +29,7 @@ use crate::config::MtuProbing;
 use crate::ip::Path;
 use search::Search;
 
-/// Time-outs in a row for one full-sized segment that make a path suspect; Linux's `tcp_retries1`.
+/// Time-outs in a row for one segment that make a path suspect; Linux's `tcp_retries1`.
 const SUSPECT: u32 = 3;
 /// Segments that pass almost everywhere, in bytes of payload and options: IPv4 (Linux's
 /// `tcp_base_mss`; then what every host must accept), IPv6 (its least MTU).
@@ -49,8 +50,8 @@ pub(super) struct BlackHole {
     pub(super) raise_at: Instant,
     /// How long the next trial has to wait.
     wait: Duration,
-    /// SND.NXT when a trial began whose outcome is not known.
-    trial: Option<SeqNum>,
+    /// A trial whose outcome is not known: SND.NXT when it began, and the cap before it.
+    trial: Option<(SeqNum, u32)>,
     /// What is known of larger sizes.
     search: Search,
     /// Times that segments had to become smaller.
@@ -90,15 +91,13 @@ impl BlackHole {
     pub(super) fn on_timeout(open: &mut Open, path: &Path, now: Instant) -> bool {
         let send = &open.send;
         let hole = &mut open.black_hole;
-        let full_sized = send.max.since(send.una) >= send.mss as i32;
         // The peer reported as much behind it: large segments pass, this one had bad luck; unless
         // it has it again and again, and those were several small ones.
-        let others_pass = send.sent.sacked() >= send.mss && send.retries < 2 * SUSPECT;
-        if !full_sized || others_pass {
+        if send.sent.sacked() >= send.mss && send.retries < 2 * SUSPECT {
             return false;
         }
         // Acknowledged since: what was tried has passed.
-        let passed = |begin: SeqNum| send.una.since(begin) > send.mss as i32;
+        let passed = |(begin, _): (SeqNum, u32)| send.una.since(begin) > send.mss as i32;
         if hole.trial.is_some_and(passed) {
             (hole.trial, hole.wait) = (None, WAIT_FIRST);
         }
@@ -106,9 +105,13 @@ impl BlackHole {
         if send.retries < enough {
             return false;
         }
+        // What is sent again is as long as this: only shorter ones can fare better.
+        let flight = u32::try_from(send.max.since(send.una)).unwrap_or(0);
+        let (length, trial) = (flight.min(send.mss), hole.trial);
         let options = options(open, path);
-        let current = open.send.mss + options;
-        let Some(&base) = bases(path).iter().find(|&&base| base < current) else {
+        let before = trial.map(|(_, cap)| cap);
+        let mut smaller = before.into_iter().chain(bases(path).iter().copied());
+        let Some(base) = smaller.find(|base| *base < length + options) else {
             return false;
         };
         let hole = &mut open.black_hole;
@@ -128,14 +131,18 @@ impl BlackHole {
 
     /// The time for larger segments has come.
     pub(super) fn raise(open: &mut Open, path: &Path, how: MtuProbing, now: Instant) {
+        if open.send.retries > 0 {
+            open.black_hole.raise_at = now + WAIT_FIRST;
+            return;
+        }
         if how != MtuProbing::Never && open.send.can_probe_size() {
             Self::search(open, path, now);
             return open.refresh();
         }
         let hole = &mut open.black_hole;
-        hole.cap = u32::MAX;
         hole.raise_at = Instant::FAR_FUTURE;
-        hole.trial = Some(open.send.max);
+        hole.trial = Some((open.send.max, hole.cap));
+        hole.cap = u32::MAX;
         let mss = Self::mss(open, path);
         open.send.set_mss(mss);
         open.refresh();

@@ -109,7 +109,7 @@ impl BlackHole {
         let hole = &mut open.black_hole;
         match answer {
             SizeAnswer::Passed(payload) => {
-                hole.cap = payload + options;
+                let before = core::mem::replace(&mut hole.cap, payload + options);
                 hole.search.count = 0;
                 hole.wait = WAIT_FIRST;
                 hole.raise_at = now;
@@ -118,7 +118,7 @@ impl BlackHole {
                 //# MTU verification, such that if increasing eff_pmtu results in a sharp increase
                 //# in loss rate, it will fall back to using a lower MTU.
                 // (until this is acknowledged one time-out is enough)
-                hole.trial = Some(open.send.max);
+                hole.trial = Some((open.send.max, before));
                 open.send.set_mss(payload);
                 // the largest of all needs no timer's turn
                 if hole.cap >= largest(open, path) {

@@ -202,3 +202,44 @@ fn small_segments_that_pass_hide_nothing_for_long() {
     let taken = flow.transfer(1);
     assert!(taken < Duration::from_secs(60), "{taken:?}");
 }
+
+/// A segment need not be full to be too long for the path.
+#[test]
+fn a_middling_segment_may_be_too_long() {
+    let mut flow = Flow::new(Checksum::Software);
+    flow.longest(868);
+    let taken = flow.transfer(836);
+    assert!(taken < Duration::from_secs(5), "{taken:?}");
+    assert_eq!((flow.mss(), flow.found()), (500, 1));
+}
+
+/// While nothing is acknowledged no larger segments are tried: after a long outage the time-outs
+/// are further apart than the trials, which would hide that smaller ones are called for.
+#[test]
+fn nothing_larger_is_tried_while_the_path_is_silent() {
+    let mut flow = Flow::new(Checksum::Software);
+    flow.longest(1);
+    let now = flow.pair.now;
+    assert_eq!(flow.pair.a.tcp_send(now, flow.from, &[7; 3000]), Ok(3000));
+    flow.sent.extend_from_slice(&[7; 3000]);
+    flow.pair.pass(Duration::from_secs(1));
+    flow.longest(700);
+    flow.transfer(1);
+    let mss = flow.mss();
+    flow.longest(1);
+    let now = flow.pair.now;
+    assert_eq!(flow.pair.a.tcp_send(now, flow.from, &[7; 400]), Ok(400));
+    flow.sent.extend_from_slice(&[7; 400]);
+    for _ in 0..60 {
+        flow.pair.pass(Duration::from_secs(1));
+        assert_eq!(flow.mss(), mss);
+    }
+    flow.longest(700);
+    flow.transfer(1);
+    // now a trial is made, in vain: the size that was found is still the one that passes
+    flow.pair.pass(Duration::from_secs(11));
+    assert_eq!((mss, flow.mss()), (500, 1448));
+    let found = flow.found();
+    flow.transfer(5000);
+    assert_eq!((flow.mss(), flow.found()), (500, found + 1));
+}
