@@ -339,6 +339,9 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
             opening.resend_at = cx.now + SOON;
             return;
         }
+        // The neighbour was there, and may be again: whoever got our answer is connected, and not
+        // to be refused because his link is down for a while. It counts as sent.
+        Resolution::Failed if acks.is_some() && opening.sent > 0 => return opening.sent(cx.now),
         Resolution::Failed => return conn.fail(cx.ip, Some(TcpError::HostUnreachable)),
     }
     let mss = path.mtu.saturating_sub(headers(path)).min(65_495);

@@ -181,7 +181,10 @@ impl Recv {
         let inside = |seq: SeqNum| seq.in_range(self.nxt, wnd);
         match (len, wnd) {
             (0, 0) => seg.seq == self.nxt,
-            (0, _) => inside(seg.seq),
+            // A peer that has filled the window speaks from its edge; with a probe sent, from one
+            // number further. When both have, and both lost the front of it, nothing else brings
+            // the acknowledgement that either waits for (RFC 9293 appendix A.2).
+            (0, _) => seg.seq.in_range(self.nxt, wnd.saturating_add(2)),
             (_, 0) => false,
             _ => inside(seg.seq) || inside(seg.seq + (len - 1)),
         }

@@ -5,7 +5,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use crate::tcp::{SendError, TcpError, TcpId, TcpState};
+use crate::tcp::{SendError, TcpError, TcpEvent, TcpId, TcpState};
 use crate::testing::{A, B, Faults, Pair, WireConfig, WireDriver};
 use crate::udp::UdpError;
 
@@ -154,4 +154,39 @@ fn a_neighbour_that_comes_back_is_taken_up() {
         assert_eq!(c.send(b"unheard"), Ok(7));
         c.ends_in_time(&what);
     }
+}
+
+/// Half open: the peer has our SYN-ACK, its acknowledgement is lost, and its link with it. When it
+/// is back it is connected.
+#[test]
+fn a_neighbour_that_was_answered_is_not_forgotten() {
+    let mut pair = Pair::wire(3, &WireConfig::default());
+    let at = SocketAddr::new(B, 80);
+    let listener = pair.b.tcp_listen(at, 1).expect("free");
+    let client = pair.a.tcp_connect(pair.now, None, at).expect("a route");
+    let is_open = |p: &Pair<WireDriver>| {
+        let status = p.a.tcp_status(client).expect("ours");
+        status.state == TcpState::Established
+    };
+    let silent = |p: &mut Pair<WireDriver>, loss| {
+        let faults = Faults {
+            loss,
+            ..Faults::default()
+        };
+        let link = p.link_a;
+        let endpoint = p.a.link_mut(link).expect("a link");
+        endpoint.driver.set_faults(faults);
+    };
+    while !is_open(&pair) {
+        let answered = pair.b.tcp_counters().get(TcpEvent::Sent) > 0;
+        silent(&mut pair, if answered { 1_000_000 } else { 0 });
+        pair.pass(Duration::from_micros(50));
+    }
+    pair.pass(Duration::from_secs(20));
+    silent(&mut pair, 0);
+    assert_eq!(pair.a.tcp_send(pair.now, client, b"here"), Ok(4));
+    pair.pass(Duration::from_secs(20));
+    let server = pair.b.tcp_accept(listener).expect("connected");
+    let mut text = [0; 9];
+    assert_eq!(pair.b.tcp_recv(pair.now, server, &mut text), Ok(4));
 }

@@ -478,3 +478,22 @@ fn a_window_goes_with_its_acknowledgement() {
     let furthest = out.iter().map(|s| s.seq + s.len()).max();
     assert_eq!(furthest, Some(1001), "{out:?}");
 }
+
+/// RFC 9293 appendix A.2: both ends have filled each other's window and lost the front of it, so
+/// every acknowledgement comes from the window's far edge. It counts all the same.
+#[test]
+fn an_acknowledgement_from_the_edge_of_the_window() {
+    let mut p = Peer::active(mss_only(1000));
+    let text = p.write(b"0123456789");
+    let edge = 1 + u32::from(text[0].window);
+    assert_eq!(briefs(&p.send(&seg(ACK, edge, 5))), []);
+    assert_eq!(
+        p.pass_ms(300)[0].1.brief(),
+        (ACK | PSH, 5, 1, 6),
+        "the rest"
+    );
+    // and from one further, when the window was probed
+    assert_eq!(briefs(&p.send(&seg(ACK, edge + 1, 11))), []);
+    assert_eq!(p.pass_ms(3000), []);
+    assert_eq!(briefs(&p.send(&seg(ACK, edge + 2, 11))), [(ACK, 11, 1, 0)]);
+}
