@@ -3,9 +3,9 @@
 //!
 //! When a segment has been sent again in vain several times, segments become so small that hardly
 //! any path refuses them. A while later larger ones are searched for, by probes whose loss means no
-//! congestion (`search.rs`). Where that cannot be, because the peer does not tell what it has (SACK)
-//! or it is switched off, the old size is tried at once: that costs one time-out when it fails, and
-//! the next trial comes later. Nothing is tried while the path is silent: the trial's failure would
+//! congestion (`search.rs`). Where that cannot be, because the peer does not tell what it has
+//! (SACK) or it is switched off, the old size is tried at once: that costs one time-out when it
+//! fails, and the next trial comes later. Nothing is tried while the path is silent: the trial's failure would
 //! look like the silence.
 //!
 //! ```text
