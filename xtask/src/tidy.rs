@@ -7,9 +7,13 @@
 //! * `tidy/direction.rs`: which module may name which
 //! * `tidy/purity.rs`: no clock and no operating system in the sans-IO crates
 //! * `tidy/words.rs`: words and paths that do not belong in a tracked file
+//! * `tidy/evidence.rs`: the list of bad input (`xtask/robustness.toml`) and the tests that show it
+//! * `tidy/pages.rs`: the files that ARCHITECTURE.md names exist
 
 mod direction;
+mod evidence;
 mod layout;
+mod pages;
 mod purity;
 mod size;
 pub(crate) mod source;
@@ -52,8 +56,10 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, Explained> {
     only_known(options, &["--source-only"])?;
     let structure = Structure::load(root)?;
     let budgets = Budgets::load(root)?;
+    let evidence = evidence::Evidence::load(root)?;
     let files = source::tracked_files(root)?;
-    let findings = check_all(&files, &structure, &budgets);
+    let mut findings = check_all(&files, &structure, &budgets);
+    findings.extend(evidence::check(&files, &evidence));
     for finding in &findings {
         println!("{finding}");
     }
@@ -85,6 +91,7 @@ fn check_all(files: &[Source], structure: &Structure, budgets: &Budgets) -> Vec<
         findings.extend(direction::check(file, &structure.modules));
     }
     findings.extend(layout::check_whole(files));
+    findings.extend(pages::check(files));
     findings.extend(direction::check_table(&structure.modules));
     findings.extend(size::check(files, budgets));
     findings.sort();

@@ -35,7 +35,7 @@ fn packet(next_header: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn v6_1_version_and_payload_length() {
+fn six_1_version_and_payload_length() {
     use ipv6::ParseError::{BadPayloadLength, BadVersion, Truncated};
     let good = packet(59, &[1; 10]);
     let length = |bytes: &[u8]| ipv6::Header::parse(bytes).map(|(header, _)| header.payload_len);
@@ -78,7 +78,7 @@ fn joined(parts: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn v6_2_chains() {
+fn six_2_chains() {
     use ChainError::{BadOption, HopByHopNotFirst, TooManyHeaders, TooManyOptions, Truncated};
     let nothing = options(UDP, &[1, 4, 0, 0, 0, 0]);
     let again = options(DESTINATION, &[]);
@@ -127,7 +127,7 @@ fn v6_2_chains() {
 }
 
 #[test]
-fn v6_2_unknown_options_and_their_action() {
+fn six_2_unknown_options_and_their_action() {
     let actions = [
         Action::Skip,
         Action::Discard,
@@ -162,7 +162,7 @@ fn v6_2_unknown_options_and_their_action() {
 }
 
 #[test]
-fn v6_3_routing_headers() {
+fn six_3_routing_headers() {
     for kind in [0, 2, 4, 253] {
         for (segments_left, expected) in [(0, Ok(64)), (1, Err(42)), (255, Err(42))] {
             let mut header = vec![UDP, 2, kind, segments_left];
@@ -175,7 +175,7 @@ fn v6_3_routing_headers() {
 }
 
 #[test]
-fn v6_4_fragment_headers() {
+fn six_4_fragment_headers() {
     let fragment = |offset, more| {
         let header = Fragment {
             next_header: IpProtocol::UDP,
@@ -399,7 +399,7 @@ fn discovery_messages_are_found_again() {
 }
 
 #[test]
-fn v6_6_discovery_options() {
+fn six_6_discovery_options() {
     use nd::ParseError::{BadCode, BadOption, MulticastTarget, OtherType, Truncated};
     let with = |options: &[u8]| {
         let mut bytes = discovery(nd::Message::NeighbourSolicitation { target: B }, &[]);

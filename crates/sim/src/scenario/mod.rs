@@ -10,6 +10,9 @@ pub mod dice;
 pub mod generate;
 pub mod speed;
 
+#[cfg(test)]
+mod tests;
+
 use core::time::Duration;
 
 use gannet_base::Instant;

@@ -1,6 +1,7 @@
 //! Robustness L1, L2, I1 to I8, I10 and the choice of paths.
 
 mod groups;
+mod hostile;
 mod listeners;
 mod loopback;
 mod vlan;

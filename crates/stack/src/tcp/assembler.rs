@@ -155,6 +155,11 @@ impl<T: Piece> Assembler<T> {
         self.limits.cost = cost;
     }
 
+    /// The first octet waiting.
+    pub fn start(&self) -> Option<SeqNum> {
+        self.runs.front().map(|r| r.0)
+    }
+
     /// Behind the last octet waiting.
     #[must_use]
     pub fn end(&self) -> Option<SeqNum> {
@@ -319,8 +324,8 @@ impl<T: Piece> Assembler<T> {
     }
 
     /// The piece that starts at `rcv_nxt`, if it is there; the caller then advances `rcv_nxt` by
-    /// its length. If `rcv_nxt` was advanced without this queue (do so only while it is empty),
-    /// octets below it are cut off, and a piece that has none left comes out empty.
+    /// its length. If `rcv_nxt` was advanced without this queue, octets below it are cut off, and a
+    /// piece that has none left comes out empty.
     pub fn pop_in_order(&mut self, rcv_nxt: SeqNum) -> Option<T> {
         if self.pieces.front()?.start.after(rcv_nxt) {
             return None;

@@ -508,12 +508,17 @@ fn receive_in_order<D: Driver>(
         return;
     };
     let recv = &mut open.recv;
-    let before = recv.nxt;
     let gap = !recv.assembler.is_empty();
+    let mut seq = seg.seq;
     let whole = keep_payload(at, frame, |endpoint, range| {
-        recv.take_in_order(endpoint, range);
+        match gap {
+            false => recv.take_in_order(endpoint, range),
+            true if seq.after(recv.nxt) => recv.take_out_of_order(endpoint, seq, range),
+            true => recv.take_around_islands(endpoint, seq, range),
+        }
+        seq += range.len;
     });
-    let taken = recv.nxt - before;
+    let taken = seq - seg.seq;
     if gap || recv.fin.is_some() {
         join(open, cx, link);
     }

@@ -11,7 +11,7 @@
 use core::time::Duration;
 
 use gannet_base::Instant;
-use gannet_link::{Driver, Endpoint, Range};
+use gannet_link::{Driver, Endpoint, Range, Space};
 
 use super::assembler::{Assembler, Limits, Piece};
 use super::autotune::{AutoTune, ReceiverRtt};
@@ -243,6 +243,35 @@ impl Recv {
         }
     }
 
+    /// Queues one range that starts at `seq`, not after RCV.NXT, while islands wait behind it.
+    /// Where it lies over one its bytes are thrown away: the first copy wins, whatever comes to
+    /// fill the hole.
+    pub(super) fn take_around_islands<D: Driver>(
+        &mut self,
+        endpoint: &mut Endpoint<D>,
+        seq: SeqNum,
+        range: Range,
+    ) {
+        let mut rest = range.skip(self.nxt - seq);
+        while let Some(island) = self.assembler.start()
+            && island.before(self.nxt + rest.len)
+        {
+            let hole = island - self.nxt;
+            // a piece in front of the island and one behind it: two references. A peer's memory has
+            // but one, and the piece behind is dropped as if it had been lost.
+            let shared = rest.space == Space::Own && endpoint.pool.retain(rest);
+            self.take_in_order(endpoint, rest.front(hole));
+            let filled = self.nxt;
+            self.take_islands(endpoint);
+            if !shared {
+                return;
+            }
+            rest = rest.skip(hole + (self.nxt - filled));
+        }
+        self.take_in_order(endpoint, rest);
+        self.take_islands(endpoint);
+    }
+
     /// Queues one out-of-order range that starts at `seq`.
     pub(super) fn take_out_of_order<D: Driver>(
         &mut self,
@@ -266,6 +295,17 @@ impl Recv {
 
     /// Moves what has become contiguous from the assembler to the queue.
     pub(super) fn join<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
+        self.take_islands(endpoint);
+        if self.fin == Some(self.nxt) || (self.fin.is_some() && planted!(FinEarly)) {
+            self.nxt += 1 + u32::from(planted!(FinTwice));
+            self.finished = true;
+            // a peer that sent text behind its FIN: nobody will read it
+            self.assembler
+                .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
+        }
+    }
+
+    fn take_islands<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
         while let Some(piece) = self.assembler.pop_in_order(self.nxt) {
             if planted!(TextLost) {
                 self.nxt += piece.0.len;
@@ -273,13 +313,6 @@ impl Recv {
                 continue;
             }
             self.take_in_order(endpoint, piece.0);
-        }
-        if self.fin == Some(self.nxt) || (self.fin.is_some() && planted!(FinEarly)) {
-            self.nxt += 1 + u32::from(planted!(FinTwice));
-            self.finished = true;
-            // a peer that sent text behind its FIN: nobody will read it
-            self.assembler
-                .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
         }
     }
 

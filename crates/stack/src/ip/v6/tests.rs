@@ -1,6 +1,7 @@
 //! Robustness 6.1 to 6.6: packets that are wrong, one by one.
 
 mod flows;
+mod hostile;
 mod neighbours;
 mod routers;
 mod sources;

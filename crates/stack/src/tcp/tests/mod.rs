@@ -40,6 +40,7 @@ mod retransmit;
 mod rfc_9293;
 mod robustness;
 mod scale;
+mod scans;
 mod silent_neighbour;
 mod sizes;
 mod spurious;

@@ -146,7 +146,7 @@ impl Desk {
 //# an overlapping fragment, the entire datagram (and any constituent fragments, including those not
 //# yet received) MUST be silently discarded.
 #[test]
-fn t6_4_an_overlap_spoils_what_has_not_come_yet() {
+fn six_4_an_overlap_spoils_what_has_not_come_yet() {
     let mut desk = Desk::new((2048, 64), 1 << 20);
     let key = desk.key(7, true);
     assert_eq!(desk.give(&key, (0, true), &[1; 80]), Ok(None));
@@ -172,7 +172,7 @@ fn t6_4_an_overlap_spoils_what_has_not_come_yet() {
 }
 
 #[test]
-fn t6_4_sixty_seconds_for_ipv6_and_thirty_for_ipv4() {
+fn six_4_sixty_seconds_for_ipv6_and_thirty_for_ipv4() {
     let mut desk = Desk::new((2048, 64), 1 << 20);
     let start = desk.now;
     for is_ipv6 in [true, false] {
@@ -197,7 +197,7 @@ fn t6_4_sixty_seconds_for_ipv6_and_thirty_for_ipv4() {
 }
 
 #[test]
-fn t6_4_longest_payloads() {
+fn six_4_longest_payloads() {
     let mut desk = Desk::new((16 * 1024, 64), 1 << 20);
     for (is_ipv6, most) in [(true, 65_535), (false, 65_515)] {
         let key = desk.key(7, is_ipv6);

@@ -246,20 +246,30 @@ fn states_of_an_entry() {
 }
 
 #[test]
-fn the_table_is_bounded() {
+fn l4_a_flood_of_neighbours_is_bounded() {
     let link = link();
     let mut table = Discovery::new(HashKey::new([7; 16]));
     let now = Instant::from_millis(1000);
     let host = |n: u16| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 1, n);
+    let known = Advertised {
+        mac: Some(MAC_A),
+        router: false,
+        solicited: true,
+        overriding: true,
+    };
+    table.lookup(now, link, A6);
+    assert!(table.advertised(now, link, A6, &known));
     for n in 0..5000 {
         table.heard_from(now, link, (host(n), MAC_X), false);
     }
     assert_eq!(table.len(), 512, "strangers fill half of it");
+    assert_eq!(table.lookup(now, link, A6), (Answer::Ready(MAC_A), None));
     for n in 5000..8000 {
         table.lookup(now, link, host(n));
     }
     assert_eq!(table.len(), 1024);
     assert_eq!(table.lookup(now, link, host(9000)), (Answer::Failed, None));
+    assert_eq!(table.lookup(now, link, A6), (Answer::Ready(MAC_A), None));
     // once nobody has used the strangers' for a while, ours push them out
     let later = now + Duration::from_secs(61);
     assert_eq!(table.lookup(later, link, host(9000)).0, Answer::Pending);
