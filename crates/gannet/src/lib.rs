@@ -85,5 +85,5 @@ pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
 pub use gannet_stack::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 pub use gannet_stack::{
     DhcpConfig, DropReason, Drops, FastOpenConfig, MtuProbing, Statistics, SynCookies, TcpConfig,
-    Traffic, UdpConfig,
+    Traffic, UdpConfig, UserTimeoutConfig,
 };

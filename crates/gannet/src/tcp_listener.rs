@@ -16,6 +16,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 /// Connections that wait to be accepted at most, as in `std::net` on Linux.
 const BACKLOG: usize = 4096;
@@ -172,6 +173,15 @@ impl TcpListener {
     /// None.
     pub fn set_fast_open(&self, pending: u16) -> io::Result<()> {
         self.set_option(TcpOption::FastOpen(pending));
+        Ok(())
+    }
+
+    /// For every connection from now on: see [`TcpStream::advertise_user_timeout`].
+    ///
+    /// # Errors
+    /// None.
+    pub fn advertise_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_option(TcpOption::AdvertiseUserTimeout(timeout));
         Ok(())
     }
 

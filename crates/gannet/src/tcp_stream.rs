@@ -278,6 +278,17 @@ impl TcpStream {
         self.set_option(TcpOption::UserTimeout(timeout))
     }
 
+    /// Suggests to the peer how long data may stay unacknowledged, and lets the peer suggest it
+    /// (RFC 5482); `None` (the default): neither. Where both ends suggest, the longer time holds,
+    /// within `TcpConfig::user_timeout`, unless [`TcpStream::set_user_timeout`] says otherwise. What
+    /// the peer suggests: [`TcpInfo::peer_user_timeout`].
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn advertise_user_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.set_option(TcpOption::AdvertiseUserTimeout(timeout))
+    }
+
     /// How many bytes may be written and not yet acknowledged.
     ///
     /// # Errors

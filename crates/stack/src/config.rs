@@ -129,6 +129,8 @@ pub struct TcpConfig {
     pub keep_alive_interval: Duration,
     /// Unanswered probes after which the connection is given up.
     pub keep_alive_probes: u8,
+    /// Limits of the user time-out where a peer has a say in it (RFC 5482).
+    pub user_timeout: UserTimeoutConfig,
     /// Congestion control of a new connection.
     pub congestion: CongestionControl,
     /// Whether data leaves at a rate or in bursts, where the congestion control leaves the choice.
@@ -180,6 +182,30 @@ impl Default for FastOpenConfig {
             server: false,
             pending_max: 256,
             servers_max: 1024,
+        }
+    }
+}
+
+/// Limits of a user time-out that a peer has suggested, where the application lets it
+/// (`TcpOption::AdvertiseUserTimeout`).
+//= https://www.rfc-editor.org/rfc/rfc5482#section-3
+//# Hosts MUST impose upper and lower limits on the user timeouts they use for a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserTimeoutConfig {
+    /// L_LIMIT: no less, and never less than a retransmission takes.
+    pub least: Duration,
+    /// U_LIMIT: no more: so long a peer that has gone may cost us memory.
+    pub most: Duration,
+}
+
+impl Default for UserTimeoutConfig {
+    fn default() -> Self {
+        UserTimeoutConfig {
+            //= https://www.rfc-editor.org/rfc/rfc5482#section-3.1
+            //# Consequently, the lower limit (L_LIMIT) SHOULD be set to at least 100 seconds when
+            //# following the RECOMMENDED scheme described in this section.
+            least: Duration::from_secs(100),
+            most: Duration::from_secs(3600),
         }
     }
 }
@@ -243,6 +269,7 @@ impl Default for TcpConfig {
             keep_alive_idle: Duration::from_secs(7200),
             keep_alive_interval: Duration::from_secs(75),
             keep_alive_probes: 9,
+            user_timeout: UserTimeoutConfig::default(),
             congestion: CongestionControl::default(),
             pacing: Pacing::default(),
             ecn: EcnMode::default(),

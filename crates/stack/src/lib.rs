@@ -47,6 +47,7 @@ pub mod udp;
 
 pub use config::{
     Config, DhcpConfig, FastOpenConfig, IpConfig, Ipv6Config, MtuProbing, SynCookies, TcpConfig,
+    UserTimeoutConfig,
 };
 pub use config::{CongestionControl, EcnMode, Pacing, UdpConfig, UnknownCongestionControl};
 pub use counters::{DropReason, Drops, Statistics, Traffic};

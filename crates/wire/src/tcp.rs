@@ -5,7 +5,7 @@
 use bitflags::bitflags;
 
 pub use crate::tcp_options::{
-    FastOpenCookie, MAX_OPTIONS_LEN, MAX_SACK_BLOCKS, Options, SackBlocks,
+    FastOpenCookie, MAX_OPTIONS_LEN, MAX_SACK_BLOCKS, Options, SackBlocks, UserTimeout,
 };
 pub use crate::tcp_options::{TIMESTAMPS_ONLY_LEN, emit_timestamps_only, parse_timestamps_only};
 

@@ -1,5 +1,5 @@
 //! TCP options (RFC 9293 section 3.2; RFC 7323 window scale and time stamps; RFC 2018 SACK;
-//! RFC 7413 Fast Open).
+//! RFC 7413 Fast Open; RFC 5482 user time-out).
 //!
 //! Reading is forgiving: an unknown option is skipped, a known one with a wrong length is skipped,
 //! and an
@@ -13,6 +13,9 @@
 //! data   NOP NOP time stamps(10)                                             12 bytes
 //! SACK   NOP NOP time stamps(10) NOP NOP SACK(2 + 8n)                 12 + 4 + 8n bytes
 //! ```
+
+use core::num::NonZero;
+use core::time::Duration;
 
 /// Bytes that options can take at most: the data offset has 4 bits.
 pub const MAX_OPTIONS_LEN: usize = 40;
@@ -30,6 +33,10 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+//= https://www.rfc-editor.org/rfc/rfc5482#section-3.3
+//# This MUST be 28, i.e., the TCP option number [RFC0793] that has been assigned by IANA (see
+//# Section 7).
+const USER_TIMEOUT: u8 = 28;
 const FAST_OPEN: u8 = 34;
 
 /// RFC 7323 section 2.3.
@@ -63,6 +70,8 @@ pub struct SackBlocks {
     // A SYN has no blocks: its Fast Open cookie stands in their place, so that other segments carry
     // no more than before. 0: none; else its length and one more.
     cookie: u8,
+    // Nor has any other segment room to spare: the user time-out as on the wire; 0: none.
+    timeout: u16,
 }
 
 impl SackBlocks {
@@ -71,6 +80,7 @@ impl SackBlocks {
         blocks: [(0, 0); MAX_SACK_BLOCKS],
         len: 0,
         cookie: 0,
+        timeout: 0,
     };
 
     /// Appends a block; returns whether there was room.
@@ -160,6 +170,61 @@ impl FastOpenCookie {
     }
 }
 
+/// A user time-out as a peer is told it (RFC 5482 section 3.3): 1 to 32,767 seconds, or minutes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserTimeout(NonZero<u16>);
+
+impl UserTimeout {
+    const MINUTES: u16 = 0x8000;
+
+    /// The time-out, rounded up to seconds, or beyond nine hours to minutes, of which there are at
+    /// most 32,767; `None` for no time at all.
+    pub const fn new(time: Duration) -> Option<Self> {
+        const MOST: u64 = 0x7fff;
+        let seconds = time.as_secs() + if time.subsec_nanos() > 0 { 1 } else { 0 };
+        let minutes = seconds.div_ceil(60);
+        let wire = if seconds <= MOST {
+            seconds as u16
+        } else if minutes <= MOST {
+            minutes as u16 | Self::MINUTES
+        } else {
+            u16::MAX
+        };
+        Self::from_wire(wire)
+    }
+
+    /// The last two bytes of the option; `None` for a reserved value.
+    //= https://www.rfc-editor.org/rfc/rfc5482#section-3.4
+    //# Current TCP implementations MUST NOT send it and MUST ignore it upon reception.
+    pub const fn from_wire(wire: u16) -> Option<Self> {
+        match NonZero::new(wire) {
+            Some(wire) if wire.get() != Self::MINUTES => Some(Self(wire)),
+            _ => None,
+        }
+    }
+
+    /// The last two bytes of the option.
+    pub const fn to_wire(self) -> u16 {
+        self.0.get()
+    }
+
+    /// The time-out.
+    pub const fn duration(self) -> Duration {
+        let value = (self.0.get() & !Self::MINUTES) as u64;
+        //= https://www.rfc-editor.org/rfc/rfc5482#section-3.3
+        //# When set (G = 1), the time interval in the "User Timeout" field MUST be interpreted as
+        //# minutes.
+        //= https://www.rfc-editor.org/rfc/rfc5482#section-3.3
+        //# Otherwise (G = 0), the time interval in the "User Timeout" field MUST be interpreted as
+        //# seconds.
+        if self.0.get() & Self::MINUTES != 0 {
+            Duration::from_secs(value * 60)
+        } else {
+            Duration::from_secs(value)
+        }
+    }
+}
+
 impl FromIterator<(u32, u32)> for SackBlocks {
     /// The first four blocks.
     fn from_iter<I: IntoIterator<Item = (u32, u32)>>(blocks: I) -> Self {
@@ -208,7 +273,18 @@ impl Options {
             *block = split_pair(*bytes);
         }
         sack.cookie = cookie.len + 1;
+        sack.timeout = self.sack.timeout;
         self.sack = sack;
+    }
+
+    /// The user time-out option (RFC 5482).
+    pub const fn user_timeout(&self) -> Option<UserTimeout> {
+        UserTimeout::from_wire(self.sack.timeout)
+    }
+
+    /// Sets the user time-out option. Beside it there is room for one SACK block less.
+    pub const fn set_user_timeout(&mut self, timeout: UserTimeout) {
+        self.sack.timeout = timeout.to_wire();
     }
 
     /// Reads the option bytes of a header (see [`options`](crate::tcp::options)). Of an option that
@@ -251,11 +327,19 @@ impl Options {
             [SACK_PERMITTED, 2] => self.sack_permitted = true,
             [SACK, _, ref blocks @ ..] => {
                 if let (blocks @ [_, ..], []) = blocks.as_chunks::<8>() {
+                    let timeout = self.sack.timeout;
                     self.sack = blocks.iter().map(|block| split_pair(*block)).collect();
+                    self.sack.timeout = timeout;
                 }
             }
             [TIMESTAMPS, 10, ref pair @ ..] => {
                 self.timestamps = pair.first_chunk().map(|pair| split_pair(*pair));
+            }
+            //= https://www.rfc-editor.org/rfc/rfc5482#section-3.3
+            //# Length of the TCP option in octets [RFC0793]; its value MUST be 4.
+            [USER_TIMEOUT, 4, a, b] => {
+                let timeout = UserTimeout::from_wire(u16::from_be_bytes([a, b]));
+                self.sack.timeout = timeout.map_or(0, UserTimeout::to_wire);
             }
             [FAST_OPEN, _, ref cookie @ ..] => {
                 if let Some(cookie) = FastOpenCookie::new(cookie) {
@@ -305,7 +389,17 @@ impl Options {
         if let Some(cookie) = self.fast_open() {
             cookie.put(&mut rest)?;
         }
+        // (the last before the blocks: written when there is room)
         let blocks = self.sack.first(self.blocks_that_fit());
+        let blocks_len = if blocks.is_empty() {
+            0
+        } else {
+            4 + 8 * blocks.len()
+        };
+        if let Some(timeout) = self.user_timeout().filter(|_| rest.len() > blocks_len) {
+            let [a, b] = timeout.to_wire().to_be_bytes();
+            put(&mut rest, [USER_TIMEOUT, 4, a, b])?;
+        }
         if !blocks.is_empty() {
             put(&mut rest, [NOP, NOP, SACK, 2 + 8 * blocks.len() as u8])?;
             for (left, right) in blocks {
@@ -327,7 +421,12 @@ impl Options {
             0 => 0,
             _ => self.fast_open().map_or(0, |c| c.option_len()),
         };
-        mss + permitted_and_timestamps + window_scale + cookie
+        let others = mss + permitted_and_timestamps + window_scale + cookie;
+        match self.sack.timeout {
+            0 => others,
+            _ if others + 4 > MAX_OPTIONS_LEN => others,
+            _ => others + 4,
+        }
     }
 
     fn blocks_that_fit(&self) -> usize {

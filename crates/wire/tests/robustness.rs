@@ -1,9 +1,10 @@
 //! Bad input, one test per row of the robustness list: what each parser must answer to it.
 
 use gannet_wire::icmpv4::{self, Message, QuoteError, Quoted, Unreachable};
-use gannet_wire::tcp::{self, Options};
+use gannet_wire::tcp::{self, FastOpenCookie, Options, UserTimeout};
 use gannet_wire::{IpProtocol, checksum, ethernet, ipv4, udp};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// A good packet of 20 + `payload` bytes.
 fn packet(payload: usize) -> Vec<u8> {
@@ -483,6 +484,71 @@ fn t2_fast_open_cookies() {
         // blocks and a cookie do not mix
         assert!(!options.sack.push(1, 2));
         assert!(options.sack.as_slice().is_empty());
+    }
+}
+
+/// RFC 5482 section 3.3: the option in bytes, and what it means in seconds.
+#[test]
+fn t2_user_timeouts() {
+    for (bytes, seconds) in [
+        ([28, 4, 0, 1], Some(1)),
+        ([28, 4, 0x7f, 0xff], Some(32_767)),
+        ([28, 4, 0x80, 1], Some(60)),
+        ([28, 4, 0xff, 0xff], Some(32_767 * 60)),
+        //= https://www.rfc-editor.org/rfc/rfc5482#section-3.4
+        //= type=test
+        //# Current TCP implementations MUST NOT send it and MUST ignore it upon reception.
+        ([28, 4, 0, 0], None),
+        ([28, 4, 0x80, 0], None),
+        ([28, 3, 0, 1], None),
+    ] {
+        let options = Options::parse(&bytes);
+        let read = options.user_timeout().map(|t| t.duration());
+        assert_eq!(read, seconds.map(Duration::from_secs), "{bytes:?}");
+        let mut out = [0; 40];
+        let written = options.emit(&mut out).expect("room");
+        assert_eq!(
+            &out[..written],
+            if seconds.is_some() { &bytes[..] } else { &[] }
+        );
+    }
+    for (time, told) in [
+        (0, None),
+        (1, Some(1)),
+        (1001, Some(2)),
+        (32_767_000, Some(32_767)),
+        (32_767_001, Some(32_820)),
+        (u64::MAX, Some(32_767 * 60)),
+    ] {
+        let told_now = UserTimeout::new(Duration::from_millis(time)).map(UserTimeout::duration);
+        assert_eq!(told_now, told.map(Duration::from_secs), "{time}");
+    }
+}
+
+/// Beside SACK blocks it takes the room of one; beside a full SYN there is none.
+#[test]
+fn t2_user_timeouts_beside_others() {
+    let timeout = UserTimeout::new(Duration::from_secs(300)).expect("not 0");
+    let mut options = Options::timestamps(1, 2);
+    options.sack = (0..3).map(|n| (n, n)).collect();
+    options.set_user_timeout(timeout);
+    let mut out = [0; 40];
+    let written = options.emit(&mut out).expect("room");
+    let read = Options::parse(&out[..written]);
+    assert_eq!((written, read.sack.as_slice().len()), (36, 2));
+    assert_eq!(read.user_timeout(), Some(timeout));
+    for len in [14, 16] {
+        let mut options = Options {
+            mss: Some(1460),
+            window_scale: Some(7),
+            ..Options::timestamps(1, 2)
+        };
+        options.set_user_timeout(timeout);
+        options.set_fast_open(&FastOpenCookie::new(&vec![7; len]).expect("even"));
+        let written = options.emit(&mut out).expect("room");
+        let read = Options::parse(&out[..written]);
+        assert_eq!((written, read.user_timeout().is_some()), (40, len == 14));
+        assert_eq!(read.fast_open(), options.fast_open());
     }
 }
 

@@ -566,6 +566,11 @@ impl Tcp {
         //# Services field during the connection lifetime (SHLD-21).
         let marked = settings.mark(&mut conn.path);
         if let State::Open(open) = &mut conn.state {
+            if matches!(option, TcpOption::AdvertiseUserTimeout(_)) {
+                open.owed_timeout = settings.user_timeout.advertised();
+                open.template = None; // ordinary segments do not tell it
+                open.refresh();
+            }
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
             if open.send.set_control(settings.congestion, pacing) {

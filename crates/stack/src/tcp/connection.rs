@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 
 use gannet_base::Instant;
 use gannet_link::Driver;
+use gannet_wire::tcp::UserTimeout;
 
 use super::black_hole::BlackHole;
 use super::counters::TcpCounters;
@@ -102,6 +103,9 @@ pub(super) struct Open {
     pub(super) black_hole: BlackHole,
     /// It is open although our SYN is not acknowledged (RFC 7413).
     pub(super) fast: Option<Box<FastOpened>>,
+    /// What the peer is to be told with the next segment (RFC 5482). Until then there is no
+    /// template: no ordinary segment leaves.
+    pub(super) owed_timeout: Option<UserTimeout>,
     /// The neighbour did not answer, or the link had no room: try again when told.
     pub(super) blocked: bool,
 }
@@ -146,6 +150,7 @@ impl Open {
             peer_mss: _,
             black_hole: _,
             fast,
+            owed_timeout: _,
             blocked: _,
         } = self;
         *straight = *phase == Phase::Established
@@ -189,6 +194,8 @@ fn keep_alive_at(
     config: &TcpConfig,
 ) -> Instant {
     settings.keep_alive.map_or(Instant::FAR_FUTURE, |idle| {
+        let least = settings.user_timeout.least_keep_alive(&config.user_timeout);
+        let idle = idle.max(least);
         let probed = config.keep_alive_interval.saturating_mul(probes.into());
         heard_at + idle + probed
     })

@@ -16,6 +16,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use gannet_base::Instant;
+use gannet_wire::tcp::UserTimeout;
 
 use super::black_hole::BlackHole;
 use super::connection::{Connection, Open, State};
@@ -41,6 +42,7 @@ pub(super) struct Dormant {
     pub(super) share: u32,
     pub(super) keep_alive_probes: u8,
     timestamps: bool,
+    owed_timeout: Option<UserTimeout>,
 }
 
 /// Both halves of a connection at rest.
@@ -192,6 +194,7 @@ impl Open {
             peer_mss,
             mut black_hole,
             fast: _,
+            owed_timeout,
             blocked: _,
         } = self;
         if send.probes_size() {
@@ -210,6 +213,7 @@ impl Open {
             peer_mss,
             keep_alive_probes,
             timestamps,
+            owed_timeout,
         }
     }
 
@@ -242,6 +246,7 @@ impl Dormant {
                 .copied()
                 .unwrap_or(BlackHole::NONE),
             fast: None,
+            owed_timeout: self.owed_timeout,
             blocked: false,
         }
     }

@@ -348,6 +348,11 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let (flags, ecn) = opening.flags(acks.is_some(), settings.congestion);
     let mut options = opening.options(mss, cx.now, acks.is_some());
     let text = fast_open::prepare(opening, cx, (path, acks.is_some()), &mut options);
+    // (a SYN-ACK does not tell it: what follows from either end does)
+    let timeout = settings.user_timeout.advertised();
+    if let Some(timeout) = timeout.filter(|_| acks.is_none() && options.fast_open().is_none()) {
+        options.set_user_timeout(timeout);
+    }
     let out = Outgoing {
         source_port: local.port(),
         destination_port: remote.port(),
@@ -607,6 +612,7 @@ fn become_open<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, seg: &Segme
     else {
         return;
     };
+    conn.settings.user_timeout.take(&seg.options);
     if let Some(open) = halves(conn, cx, &mut opening, seg) {
         conn.state = State::Open(Box::new(open));
     }
@@ -670,6 +676,7 @@ pub(super) fn halves<D: Driver>(
         black_hole: BlackHole::NONE,
         fast: None,
         peer_mss,
+        owed_timeout: conn.settings.user_timeout.advertised(),
         blocked: false,
     };
     BlackHole::begin(&mut open, &conn.path, cx.config.mtu_probing, cx.now);

@@ -63,6 +63,7 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         pacing_rate: None,
         time_to_live: conn.path.ttl,
         type_of_service: conn.path.tos,
+        peer_user_timeout: conn.settings.user_timeout.remote(),
         soft_error: None,
     };
     if let State::SynSent(opening) | State::SynReceived(opening) = &conn.state {

@@ -76,6 +76,9 @@ pub(super) fn arrives<D: Driver>(
         cx.counters.add(TcpEvent::MtuProbeFailed);
     }
     open.refresh();
+    if step == Step::Go {
+        conn.settings.user_timeout.take(&seg.options);
+    }
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.5
     //# A TCP implementation MUST (MUST-32) inform the application layer asynchronously whenever it
     //# receives an urgent pointer and there was previously no pending urgent data, or whenever the

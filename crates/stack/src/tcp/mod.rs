@@ -36,6 +36,7 @@
 //! | `request.rs` | half-open connections, small |
 //! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
 //! | `fast_open.rs` | data in the SYN (RFC 7413) |
+//! | `user_timeout.rs` | how long unanswered data is waited for (RFC 5482) |
 //! | `input.rs` | a segment arrives in a synchronised state |
 //! | `recv.rs`, `recv_queue.rs` | the receiving half |
 //! | `notice.rs` | what the receiving half tells the sending half |
@@ -97,6 +98,7 @@ mod table;
 mod tests;
 mod timers;
 mod transitions;
+mod user_timeout;
 pub mod window;
 
 pub use counters::{TcpCounters, TcpEvent};

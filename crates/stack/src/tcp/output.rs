@@ -52,7 +52,7 @@ pub(super) fn output<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) -> bo
     else {
         return true;
     };
-    if open.template.is_none() {
+    if open.template.is_none() && open.owed_timeout.is_none() {
         let template = Template::new(cx.ip, path, ports, open.timestamps);
         let ecn = &open.send.ecn;
         open.template = template.map(|t| t.marked(ecn.data_mark(), ecn.other_mark()));
@@ -167,7 +167,10 @@ fn send_plan<D: Driver>(
     let mut out = outgoing(open, ports, cx, (path, plan.seq, carries));
     let head = match &open.template {
         Some(t) if straight => t.len(),
-        _ => header_len(path, &out.options),
+        _ => {
+            tell_user_timeout(open, &mut out.options);
+            header_len(path, &out.options)
+        }
     };
     let most = ranges_that_fit(cx, path, head);
     let mss = open
@@ -211,6 +214,7 @@ fn send_plan<D: Driver>(
         write_straight(open, cx, path, &out, &gathered, &mut slot)
     } else {
         let mark = open.send.ecn.mark(new_data);
+        told_user_timeout(open, &out.options);
         write_general(cx, &path.marked(mark), &out, &gathered, &mut slot)
     };
     written.ok_or(Full)?;
@@ -563,15 +567,37 @@ pub(super) fn send_ack<D: Driver>(
                 && cx.ip.send(path, &slot).is_ok()
         }
         _ => {
+            tell_user_timeout(open, &mut out.options);
             let mark = open.send.ecn.other_mark();
             send_bare(cx, &path.marked(mark), &out)
         }
     };
     if sent {
+        told_user_timeout(open, &out.options);
         *segments_sent += 1;
         open.recv.acked();
     }
     sent
+}
+
+/// What the peer is to be told of our user time-out, where nothing else needs the room.
+//= https://www.rfc-editor.org/rfc/rfc5482#section-3
+//# A host that supports the UTO option SHOULD include one in the next possible outgoing segment
+//# whenever it starts using a new user timeout for the connection.
+fn tell_user_timeout(open: &Open, options: &mut Options) {
+    if let Some(timeout) = open.owed_timeout.filter(|_| options.sack.is_empty()) {
+        options.set_user_timeout(timeout);
+    }
+}
+
+/// A segment with these options has left.
+//= https://www.rfc-editor.org/rfc/rfc5482#section-3.2
+//# Consequently, implementations MUST NOT assume that UTO options are transmitted reliably.
+// (nor do we ever repeat one)
+fn told_user_timeout(open: &mut Open, options: &Options) {
+    if options.user_timeout().is_some() {
+        open.owed_timeout = None;
+    }
 }
 
 /// The acknowledgement that is owed leaves now, before what has just arrived changes what it says.

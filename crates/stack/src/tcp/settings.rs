@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::socket::TcpOption;
+use super::user_timeout::UserTimeouts;
 use super::window::Nagle;
 use crate::config::{CongestionControl, TcpConfig};
 use crate::ip::Path;
@@ -12,7 +13,7 @@ use crate::ip::Path;
 pub(super) struct Settings {
     pub(super) nagle: Nagle,
     pub(super) keep_alive: Option<Duration>,
-    pub(super) user_timeout: Option<Duration>,
+    pub(super) user_timeout: UserTimeouts,
     pub(super) linger: Option<Duration>,
     pub(super) send_buffer: u32,
     /// How far it grows by itself; 0 once the application has set it.
@@ -36,7 +37,7 @@ impl Settings {
             //# each TCP connection (MUST-24), and they MUST default to off (MUST-
             //# 25).
             keep_alive: None,
-            user_timeout: None,
+            user_timeout: UserTimeouts::default(),
             linger: None,
             send_buffer: config.send_buffer,
             send_buffer_max: config.send_buffer_max,
@@ -68,7 +69,8 @@ impl Settings {
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
             //# (d) An application MUST (MUST-21) be able to set the value for R2 for a particular
             //# connection.
-            TcpOption::UserTimeout(most) => self.user_timeout = most,
+            TcpOption::UserTimeout(most) => self.user_timeout.set(most),
+            TcpOption::AdvertiseUserTimeout(time) => self.user_timeout.advertise(time),
             TcpOption::SendBuffer(bytes) => {
                 self.send_buffer = bytes.clamp(4096, 1 << 30);
                 self.send_buffer_max = 0;

@@ -94,6 +94,11 @@ pub enum TcpOption {
     /// Give up when data stays unacknowledged for this long (RFC 9293 section 3.8.3's R2);
     /// `None`: by number of retransmissions.
     UserTimeout(Option<Duration>),
+    /// Suggests this to the peer, and lets the peer suggest a time (RFC 5482); `None`: neither (the
+    /// default). The longer of both, within [`crate::UserTimeoutConfig`], is then waited, unless
+    /// [`TcpOption::UserTimeout`] says otherwise. Rounded up to seconds, beyond nine hours to
+    /// minutes.
+    AdvertiseUserTimeout(Option<Duration>),
     /// Send buffer in bytes; switches its growth off.
     SendBuffer(u32),
     /// Receive buffer in bytes; switches its growth off.
@@ -190,6 +195,8 @@ pub struct TcpInfo {
     pub time_to_live: u8,
     /// Type of service of packets.
     pub type_of_service: u8,
+    /// The user time-out that the peer suggests (RFC 5482); only where we do so too.
+    pub peer_user_timeout: Option<Duration>,
     /// What the last ICMP error said that did not end the connection: a host or network that cannot
     /// be reached, a port that nobody has. Forgotten when the peer acknowledges something new.
     pub soft_error: Option<TcpError>,

@@ -81,9 +81,15 @@ fn send_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     //# (c) When the number of transmissions of the same segment reaches a
     //# threshold R2 greater than R1, close the connection.
     let orphan = (!conn.attached).then_some(cx.config.orphan_timeout);
-    let mut most = [conn.settings.user_timeout, orphan].into_iter().flatten();
-    let given_up = most.any(|most| waited >= most);
-    if !alive || given_up {
+    let limits = &cx.config.user_timeout;
+    let user = conn.settings.user_timeout;
+    let user = user.adopted(limits, open.send.rtt.rto());
+    let given_up = [user, orphan]
+        .into_iter()
+        .flatten()
+        .any(|most| waited >= most);
+    // (a time takes the place of the number)
+    if (!alive && user.is_none()) || given_up {
         let why = open.send.soft_error.unwrap_or(TcpError::TimedOut);
         return conn.fail(cx.ip, Some(why));
     }

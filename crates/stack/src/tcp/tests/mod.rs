@@ -51,5 +51,6 @@ mod syn_sent;
 mod synchronised;
 mod time_wait;
 mod urgent;
+mod user_timeout;
 mod windows;
 mod zero_copy;
