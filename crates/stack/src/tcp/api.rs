@@ -46,7 +46,9 @@ impl Tcp {
             let table = &self.table;
             let any = SocketAddr::new(address::unspecified(local.ip()), 0);
             let port = self.ports.choose(local, any, &mut |port| {
-                !table.listener_collides(SocketAddr::new(local.ip(), port), only_six)
+                !table
+                    .listeners
+                    .collides(SocketAddr::new(local.ip(), port), only_six)
             });
             local.set_port(port.ok_or(ListenError::AddressInUse)?);
         }
@@ -54,7 +56,7 @@ impl Tcp {
         //# Every passive OPEN call either creates a new connection record in LISTEN state, or it
         //# returns an error; it MUST NOT affect any previously created connection record
         //# (MUST-41).
-        if self.table.listener_collides(local, only_six) {
+        if self.table.listeners.collides(local, only_six) {
             return Err(ListenError::AddressInUse);
         }
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.1
@@ -66,17 +68,23 @@ impl Tcp {
         let backlog = backlog.clamp(1, 65_535);
         Ok(self
             .table
-            .add_listener((local, only_six), backlog, settings))
+            .listeners
+            .add((local, only_six), backlog, settings))
     }
 
     /// The address a listener has.
     pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddr> {
-        self.table.listener(listener).map(|l| l.local)
+        self.table.listeners.get(listener).map(|l| l.local)
     }
 
     /// The next connection that was established, if one waits.
     pub fn accept(&mut self, listener: ListenerId) -> Option<TcpId> {
-        let id = self.table.listener_mut(listener)?.waiting.pop_front()?;
+        let id = self
+            .table
+            .listeners
+            .get_mut(listener)?
+            .waiting
+            .pop_front()?;
         if let Some(entry) = self.table.get_mut(id) {
             entry.conn.listener = None;
         }
@@ -86,18 +94,19 @@ impl Tcp {
     /// Whether [`Tcp::accept`] would give one.
     pub fn can_accept(&self, listener: ListenerId) -> bool {
         self.table
-            .listener(listener)
+            .listeners
+            .get(listener)
             .is_some_and(|l| !l.waiting.is_empty())
     }
 
     /// Stops listening; connections that wait to be accepted, or are being opened, are reset.
     pub fn close_listener<D: Driver>(&mut self, ip: &mut Ip<D>, now: Instant, id: ListenerId) {
-        if self.table.listener(id).is_none() {
+        if self.table.listeners.get(id).is_none() {
             return;
         }
         let requests = self.requests.which(|r| r.listener == id);
         self.end_requests(ip, now, requests);
-        self.table.remove_listener(id);
+        self.table.listeners.remove(id);
         for index in self.table.indices() {
             let of_listener = self
                 .table
@@ -204,7 +213,7 @@ impl Tcp {
         let from = SocketAddr::new(address, 0);
         self.ports
             .choose(from, remote, &mut |port| {
-                is_free(port) && table.listener_on(SocketAddr::new(address, port)).is_none()
+                is_free(port) && table.listeners.on(SocketAddr::new(address, port)).is_none()
             })
             .ok_or(ConnectError::AddressInUse)
     }
@@ -599,7 +608,7 @@ impl Tcp {
     /// Sets one option of every connection that the listener makes from now on; `false` when the id
     /// names no listener.
     pub fn set_listener_option(&mut self, id: ListenerId, option: TcpOption) -> bool {
-        let Some(listener) = self.table.listener_mut(id) else {
+        let Some(listener) = self.table.listeners.get_mut(id) else {
             return false;
         };
         listener.settings.set(option);

@@ -135,7 +135,7 @@ impl Tcp {
         };
         if let Some(request) = self.requests.find(&pair.into()) {
             self.arrives_at_request(ip, now, request, &mut arrival);
-        } else if let Some(listener) = self.table.find_listener(pair.0) {
+        } else if let Some(listener) = self.table.listeners.find(pair.0) {
             self.arrives_in_listen(ip, now, (listener, above), &mut arrival);
         } else {
             self.drop_frame(ip, link, arrival.frame);

@@ -125,7 +125,7 @@ impl Tcp {
                 }
             }
             TcpReady::Listener(id) => {
-                if let Some(listener) = self.table.listener_mut(id) {
+                if let Some(listener) = self.table.listeners.get_mut(id) {
                     listener.signalled = false;
                 }
             }
@@ -430,7 +430,8 @@ impl Tcp {
         entry.conn.attached = opened && !over;
         if let Some(at) = self
             .table
-            .listener_mut(listener)
+            .listeners
+            .get_mut(listener)
             .filter(|_| opened && !over)
         {
             at.waiting.push_back(id);

@@ -39,7 +39,7 @@ impl Tcp {
         self.orphans.invariants(kept[0], kept[1]);
         self.table.invariants();
         self.requests.invariants();
-        for (id, listener) in self.table.listeners() {
+        for (id, listener) in self.table.listeners.iter() {
             let requests = self.requests.which(|r| r.listener == id);
             assert_eq!(listener.opening, requests.len(), "counted right");
         }

@@ -72,7 +72,11 @@ impl Tcp {
 
     /// Whether the listener keeps one more request (`true`) or answers with a cookie.
     fn room_for(&self, listener: ListenerId) -> Result<bool, TcpEvent> {
-        let at = self.table.listener(listener).ok_or(TcpEvent::NoSocket)?;
+        let at = self
+            .table
+            .listeners
+            .get(listener)
+            .ok_or(TcpEvent::NoSocket)?;
         if at.waiting.len() >= at.backlog {
             return Err(TcpEvent::BacklogFull);
         }
@@ -89,7 +93,7 @@ impl Tcp {
     }
 
     fn listener_settings(&self, listener: ListenerId) -> Option<Settings> {
-        self.table.listener(listener).map(|l| l.settings)
+        self.table.listeners.get(listener).map(|l| l.settings)
     }
 
     /// SYN-RECEIVED begins.
@@ -113,7 +117,7 @@ impl Tcp {
         let at = conn.deadline(&self.config);
         if let Some(request) = Request::of(&conn, arrival.link) {
             self.requests.add(request, at);
-            if let Some(at) = self.table.listener_mut(listener) {
+            if let Some(at) = self.table.listeners.get_mut(listener) {
                 at.opening += 1;
             }
         }
@@ -154,13 +158,13 @@ impl Tcp {
         conn.state = State::SynReceived(opening);
         send_syn(&mut conn, &mut cx);
         self.counters.add(TcpEvent::CookieSent);
-        if let Some(at) = self.table.listener_mut(listener) {
+        if let Some(at) = self.table.listeners.get_mut(listener) {
             at.cookies_until = now + cookie::LIFE;
         }
     }
 
     fn may_be_cookie(&self, listener: ListenerId, now: Instant) -> bool {
-        let at = self.table.listener(listener);
+        let at = self.table.listeners.get(listener);
         at.is_some_and(|l| now <= l.cookies_until)
     }
 
@@ -223,7 +227,11 @@ impl Tcp {
 
     /// Whether one more connection may enter the listener's queue.
     fn may_open(&self, listener: ListenerId) -> Result<(), TcpEvent> {
-        let at = self.table.listener(listener).ok_or(TcpEvent::NoSocket)?;
+        let at = self
+            .table
+            .listeners
+            .get(listener)
+            .ok_or(TcpEvent::NoSocket)?;
         if at.waiting.len() >= at.backlog {
             return Err(TcpEvent::AcceptQueueFull);
         }
@@ -308,7 +316,7 @@ impl Tcp {
 
     fn forget_request(&mut self, place: u32) {
         if let Some(request) = self.requests.remove(place)
-            && let Some(at) = self.table.listener_mut(request.listener)
+            && let Some(at) = self.table.listeners.get_mut(request.listener)
         {
             at.opening = at.opening.saturating_sub(1);
         }
@@ -319,7 +327,7 @@ impl Tcp {
         let Some(&request) = self.requests.get(place) else {
             return;
         };
-        let opening = self.table.listener(request.listener);
+        let opening = self.table.listeners.get(request.listener);
         let crowded = opening.is_some_and(|l| l.opening > self.config.syn_backlog / 2);
         // in a crowd most are no real peers, and would be sent more than they sent; a real one
         // whose SYN was answered in vain sends it again itself

@@ -27,7 +27,8 @@
 //! | `engine.rs` | [`Tcp`]: whose time has come, who owes output, what follows from a change |
 //! | `api.rs` | the calls |
 //! | `demux.rs` | who gets a segment: a connection, a listener, or nobody |
-//! | `table.rs` | connections and listeners, by id and by ends |
+//! | `table.rs` | connections, by id and by ends |
+//! | `listeners.rs` | listening sockets, and which a SYN is for |
 //! | `ends.rs` | both ends of a connection in 36 bytes |
 //! | `connection.rs` | one connection: addresses, state |
 //! | `dormant.rs` | connections at rest, folded small |
@@ -74,6 +75,7 @@ mod input;
 mod invariants;
 pub mod isn;
 mod listen;
+mod listeners;
 mod notice;
 mod orphans;
 mod output;

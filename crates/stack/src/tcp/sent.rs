@@ -359,6 +359,13 @@ impl Sent {
         self.records.front().map(|r| r.sent_at)
     }
 
+    /// Whether the octet at `seq` has left more than once.
+    #[must_use]
+    pub fn was_resent(&self, seq: SeqNum) -> bool {
+        let record = self.records.get(self.index_of(seq));
+        record.is_some_and(|r| r.fate.has(Fate::RESENT))
+    }
+
     /// Where the record ends that `seq` is SACKed in.
     #[must_use]
     pub fn sacked_until(&self, seq: SeqNum) -> Option<SeqNum> {

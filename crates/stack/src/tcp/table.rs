@@ -1,9 +1,7 @@
-//! Every connection and listener of a host, and how a segment finds its own.
+//! Every connection of a host, and how a segment finds its own.
 
-use core::net::{Ipv6Addr, SocketAddr};
+use core::net::SocketAddr;
 
-use alloc::collections::VecDeque;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::HashTable;
@@ -12,11 +10,9 @@ use gannet_base::Instant;
 
 use super::connection::Connection;
 use super::ends::Ends;
-use super::fast_open::Pending;
+use super::listeners::Listeners;
 use super::orphans::Kept;
-use super::settings::Settings;
-use super::socket::{ListenerId, TcpId};
-use crate::address::{takes, unspecified};
+use super::socket::TcpId;
 use crate::hash::{HashKey, KeyedState};
 
 /// Both ends of a connection, as a key.
@@ -71,32 +67,6 @@ impl Entry {
     }
 }
 
-/// A listening socket.
-#[derive(Debug)]
-pub(super) struct Listener {
-    pub(super) local: SocketAddr,
-    /// On `::`: takes no connections of IPv4.
-    pub(super) only_six: bool,
-    pub(super) backlog: usize,
-    /// Requests: connections being opened through it.
-    pub(super) opening: usize,
-    /// Until then an acknowledgement may bring back a cookie.
-    pub(super) cookies_until: Instant,
-    /// Open connections nobody has accepted.
-    pub(super) waiting: VecDeque<TcpId>,
-    pub(super) signalled: bool,
-    /// Open connections whose peer has yet to acknowledge (RFC 7413).
-    pub(super) fast: Arc<Pending>,
-    /// Of the connections it makes.
-    pub(super) settings: Settings,
-}
-
-#[derive(Debug)]
-struct ListenerPlace {
-    generation: u32,
-    listener: Option<Listener>,
-}
-
 /// Both ends of IPv4, as quick to compare as can be: addresses and ports.
 type Four = (u64, u32);
 
@@ -124,7 +94,7 @@ pub(super) struct Table {
     hasher: KeyedState,
     /// The connection of IPv4 that the last segment was for; address and port 0 are nobody's.
     last: (Four, u32),
-    listeners: Vec<ListenerPlace>,
+    pub(super) listeners: Listeners,
 }
 
 impl Table {
@@ -135,7 +105,7 @@ impl Table {
             pairs: HashTable::new(),
             hasher: KeyedState::new(key),
             last: NOBODY,
-            listeners: Vec::new(),
+            listeners: Listeners::new(key),
         }
     }
 
@@ -280,126 +250,11 @@ impl Table {
         used.map(|(i, _)| i as u32).collect::<Vec<_>>().into_iter()
     }
 
-    /// Adds a listener.
-    pub(super) fn add_listener(
-        &mut self,
-        (local, only_six): (SocketAddr, bool),
-        backlog: usize,
-        settings: Settings,
-    ) -> ListenerId {
-        let listener = Listener {
-            local,
-            only_six,
-            backlog,
-            opening: 0,
-            cookies_until: Instant::ZERO,
-            waiting: VecDeque::new(),
-            signalled: false,
-            fast: Arc::default(),
-            settings,
-        };
-        let free = self.listeners.iter().position(|p| p.listener.is_none());
-        let index = free.unwrap_or_else(|| {
-            self.listeners.push(ListenerPlace {
-                generation: 0,
-                listener: None,
-            });
-            self.listeners.len() - 1
-        });
-        let mut generation = 0;
-        if let Some(place) = self.listeners.get_mut(index) {
-            place.listener = Some(listener);
-            generation = place.generation;
-        }
-        ListenerId {
-            index: index as u32,
-            generation,
-        }
-    }
-
-    /// Removes a listener.
-    pub(super) fn remove_listener(&mut self, id: ListenerId) -> Option<Listener> {
-        let place = self.listeners.get_mut(id.index as usize)?;
-        if place.generation != id.generation {
-            return None;
-        }
-        let listener = place.listener.take()?;
-        place.generation = place.generation.wrapping_add(1);
-        Some(listener)
-    }
-
-    /// The listener that `id` names.
-    pub(super) fn listener(&self, id: ListenerId) -> Option<&Listener> {
-        let place = self.listeners.get(id.index as usize)?;
-        place
-            .listener
-            .as_ref()
-            .filter(|_| place.generation == id.generation)
-    }
-
-    /// The listener that `id` names.
-    pub(super) fn listener_mut(&mut self, id: ListenerId) -> Option<&mut Listener> {
-        let place = self.listeners.get_mut(id.index as usize)?;
-        place
-            .listener
-            .as_mut()
-            .filter(|_| place.generation == id.generation)
-    }
-
-    /// The listener for `local`: one on the very address before one on every address.
-    pub(super) fn find_listener(&self, local: SocketAddr) -> Option<ListenerId> {
-        let any = SocketAddr::new(unspecified(local.ip()), local.port());
-        let found = self.listener_on(local).or_else(|| self.listener_on(any));
-        if found.is_some() || local.is_ipv6() {
-            return found;
-        }
-        let six = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), local.port());
-        let both = self.listener_on(six);
-        both.filter(|&id| self.listener(id).is_some_and(|l| !l.only_six))
-    }
-
     /// Whether a listener for `local` takes one more connection.
     pub(super) fn has_room(&self, local: SocketAddr) -> bool {
-        let listener = self.find_listener(local).and_then(|id| self.listener(id));
+        let listener = self.listeners.find(local);
+        let listener = listener.and_then(|id| self.listeners.get(id));
         listener.is_some_and(|l| l.waiting.len() < l.backlog)
-    }
-
-    /// Every listener, with its id.
-    #[cfg(any(test, feature = "testing"))]
-    pub(super) fn listeners(&self) -> impl Iterator<Item = (ListenerId, &Listener)> {
-        let places = self.listeners.iter().enumerate();
-        places.filter_map(|(index, place)| {
-            let id = ListenerId {
-                index: index as u32,
-                generation: place.generation,
-            };
-            Some((id, place.listener.as_ref()?))
-        })
-    }
-
-    /// The listener on exactly this address and port.
-    pub(super) fn listener_on(&self, local: SocketAddr) -> Option<ListenerId> {
-        let places = self.listeners.iter().enumerate();
-        places
-            .filter(|(_, p)| p.listener.as_ref().is_some_and(|l| l.local == local))
-            .map(|(i, p)| ListenerId {
-                index: i as u32,
-                generation: p.generation,
-            })
-            .next()
-    }
-
-    /// Whether a listener on `local`, for IPv6 alone or for both families, would collide with
-    /// another.
-    pub(super) fn listener_collides(&self, local: SocketAddr, only_six: bool) -> bool {
-        self.listeners
-            .iter()
-            .filter_map(|p| p.listener.as_ref())
-            .any(|l| {
-                l.local.port() == local.port()
-                    && (takes(l.local.ip(), l.only_six, local.ip())
-                        || takes(local.ip(), only_six, l.local.ip()))
-            })
     }
 
     /// Asserts what must always hold; for tests.
@@ -411,9 +266,7 @@ impl Table {
             let pair = pair_at(&self.places, index).expect("a pair names a connection");
             assert_eq!(self.look_up(pair), Some(index));
         }
-        for (_, listener) in self.listeners() {
-            assert!(listener.waiting.len() <= listener.backlog);
-        }
+        self.listeners.invariants();
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Faults {
     pub corruption: u32,
     /// Frames of more bytes than this vanish, all of them; 0: none do.
     pub longest: usize,
+    /// Only what the first end sends is struck.
+    pub one_way: bool,
 }
 
 /// A slow place on the wire, with a queue before it; the same both ways.
@@ -207,7 +209,11 @@ impl Wire {
             reorder_by,
             corruption,
             longest,
-        } = config.faults;
+            one_way: _,
+        } = match config.faults.one_way && way == 1 {
+            true => Faults::default(),
+            false => config.faults,
+        };
         if longest > 0 && frame.bytes.len() > longest {
             return;
         }

@@ -26,6 +26,7 @@ use crate::tcp::reset;
 use crate::tcp::segment::Segment;
 use crate::tcp::seq::SeqNum;
 use crate::tcp::socket::ListenerId;
+use crate::tcp::transitions::Phase;
 
 /// How long a connection that was reset before it was acknowledged still counts as pending.
 const RESET_COUNTS: Duration = Duration::from_secs(60);
@@ -136,7 +137,7 @@ impl Tcp {
         let seg = &arrival.seg;
         let cookie = seg.options.fast_open();
         let cookie = cookie.filter(|c| *c != FastOpenCookie::REQUEST && seg.len > 0)?;
-        let at = self.table.listener(listener)?;
+        let at = self.table.listeners.get(listener)?;
         //= https://www.rfc-editor.org/rfc/rfc7413#section-4.2
         //# When this flag is off, the server does not
         //# perform any TFO-related operations and MUST ignore all cookie
@@ -264,7 +265,11 @@ pub(in crate::tcp) fn arrives_before_ack<D: Driver>(
     //# state.
     let (sent, sent_at) = (opening.sent, opening.sent_at);
     open.fast = None;
-    open.linger_until = Instant::FAR_FUTURE;
+    // from here on it may rest, as any other
+    open.linger_until = match open.phase {
+        Phase::Established => cx.now + cx.config.rest_after,
+        _ => Instant::FAR_FUTURE,
+    };
     open.send.rtt.on_established(sent > 1);
     if sent == 1 {
         let round_trip = cx.now.saturating_duration_since(sent_at);

@@ -20,8 +20,11 @@ pub(super) struct Undo {
     start: SeqNum,
     /// Where the highest of what was sent again ends.
     end: SeqNum,
-    /// When the first retransmission left, in milliseconds (RetransmitTS of RFC 3522).
+    /// When the oldest outstanding octet left again, in milliseconds (RetransmitTS of RFC 3522).
     resent_ms: Option<u64>,
+    /// That octet had left once before it began: an answer to an earlier copy is one to the
+    /// original.
+    once: bool,
     /// A time-out began it, or came within.
     timeout: bool,
     /// Octets sent again and not reported as duplicates.
@@ -50,6 +53,11 @@ impl Send {
     //# The Eifel detection algorithm MUST NOT be reinitiated after loss recovery has already
     //# started.
     /// Something is taken for lost: from here on what is sent again is counted.
+    ///
+    /// The oldest outstanding octet may have been sent again already, and that copy be under way:
+    /// by the recovery before, which ended below it, by this one before a time-out, or as a probe.
+    /// What comes then may answer that copy, older than whatever is sent from now on, though the
+    /// original was lost.
     pub(super) fn begin_undo(&mut self, timeout: bool) {
         let una = self.una;
         let under_way = |u: &&mut Undo| u.until.is_none() && u.start == una;
@@ -61,6 +69,7 @@ impl Send {
             start: self.una,
             end: self.una,
             resent_ms: None,
+            once: !(self.sent.was_resent(una) || timeout && self.is_recovering()),
             timeout,
             needed: 0,
             resent: false,
@@ -81,7 +90,9 @@ impl Send {
     pub(super) fn count_resent(&mut self, range: SeqRange, now_ms: u64) {
         if let Some(undo) = self.undo.as_mut().filter(|u| u.until.is_none()) {
             undo.resent = true;
-            undo.resent_ms.get_or_insert(now_ms);
+            if undo.once && range.0 == undo.start {
+                undo.resent_ms.get_or_insert(now_ms);
+            }
             undo.needed = undo.needed.saturating_add(range.1 - range.0);
             undo.end = undo.end.max(range.1);
         }
@@ -116,6 +127,10 @@ impl Send {
         if over.is_some_and(|until| self.una.after(until)) {
             self.undo = None;
         }
+    }
+
+    fn is_recovering(&self) -> bool {
+        self.recovery.is_some() || self.loss.is_some()
     }
 
     fn is_all_duplicate(&self) -> bool {

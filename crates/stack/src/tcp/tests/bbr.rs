@@ -25,7 +25,8 @@ fn flows(queue: u64, loss: u32) -> Flows {
     })
 }
 
-/// What loss-based controls take for a full path is none.
+/// What loss-based controls take for a full path is none. (The draft's short-term bounds take
+/// their part: each round trip loses something.)
 #[test]
 fn one_percent_lost_at_random_costs_little() {
     let mut f = flows(BDP, 10_000);
@@ -34,7 +35,7 @@ fn one_percent_lost_at_random_costs_little() {
     let bytes = f.run(MS(12_000))[0];
     let share = f.share(bytes, MS(12_000));
     let info = f.info(f.ids[0]);
-    assert!(share > 0.9, "{share} {info:#?}");
+    assert!(share > 0.8, "{share} {info:#?}");
     assert_eq!(info.timeouts, 0);
 }
 

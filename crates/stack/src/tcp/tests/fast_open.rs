@@ -110,6 +110,27 @@ fn section_4_2_2_server() {
     p.assert_memory_is_back();
 }
 
+/// Once its SYN is acknowledged a connection that has nothing to do rests, as any other.
+#[test]
+fn an_idle_one_rests() {
+    for early in [&b""[..], b"200 OK"] {
+        let mut p = server();
+        let cookie = ask(&mut p);
+        p.send(&syn_with(&cookie, b"GET /"));
+        p.accept();
+        p.read();
+        if !early.is_empty() {
+            p.write(early);
+        }
+        let acked = 1 + early.len() as u32;
+        p.send(&seg(ACK, 6, acked));
+        p.pass(Duration::from_secs(20));
+        assert_eq!(p.count(TcpEvent::Rested), 1);
+        p.send(&seg(ACK, 6, acked).text(b"more"));
+        assert_eq!(p.read(), b"more");
+    }
+}
+
 //= https://www.rfc-editor.org/rfc/rfc7413#section-4.2.2
 //= type=test
 //# If the SYN-ACK timer fires, the server SHOULD retransmit a SYN-ACK

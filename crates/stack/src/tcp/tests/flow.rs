@@ -86,6 +86,12 @@ impl Flow {
 
     /// And these ranges of segments are reported; the first may be a duplicate.
     pub(super) fn sack(&mut self, n: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
+        let out = self.report(n, blocks);
+        self.numbers(&out)
+    }
+
+    /// The same; the segments themselves.
+    pub(super) fn report(&mut self, n: u32, blocks: &[(u32, u32)]) -> Vec<Seg> {
         let blocks: Vec<_> = blocks
             .iter()
             .map(|b| (self.at(b.0), self.at(b.1)))
@@ -95,8 +101,7 @@ impl Flow {
             *value += 1;
             ack = ack.stamp(*value, *echo);
         }
-        let out = self.p.send(&ack);
-        self.numbers(&out)
+        self.p.send(&ack)
     }
 
     pub(super) fn info(&self) -> TcpInfo {

@@ -35,6 +35,7 @@ mod loss;
 mod paced;
 mod partial_answers;
 mod rack_tlp;
+mod random_loss;
 mod recovery;
 mod retransmit;
 mod rfc_9293;

@@ -1,5 +1,7 @@
 //! Recoveries and time-outs that were needless: Eifel (RFC 3522, 4015), F-RTO (RFC 5682), D-SACK.
 
+use std::vec::Vec;
+
 use super::flow::{Flow, RTT};
 use super::peer::{all_options, mss_only, with_sack};
 
@@ -46,6 +48,41 @@ fn rfc_3522_a_true_time_out() {
     let info = f.info();
     assert_eq!((info.spurious_recoveries, info.timeouts), (0, 1));
     assert!(info.congestion_window <= 2 * 1448);
+}
+
+/// A recovery ends while a segment that it sent again, from behind its end, is still under way; the
+/// next begins with that as the oldest. The answer to it is older than what the next sends again,
+/// and no answer to an original all the same.
+#[test]
+fn rfc_3522_an_answer_to_the_recovery_before() {
+    let mut f = Flow::new(all_options());
+    let sent = f.write(40);
+    assert_eq!(f.numbers(&sent).last(), Some(&9));
+    f.echo(&sent);
+    f.wait(RTT);
+    // 0 is lost; what is acknowledged lets new segments out
+    let mut more = Vec::new();
+    for n in 2..=10 {
+        more.extend(f.report(0, &[(1, n)]));
+        f.wait(1);
+    }
+    assert_eq!(f.numbers(&more), [10, 11, 0, 12, 13, 14, 15, 16]);
+    f.wait(RTT);
+    // so is its copy, and 12 and 14 too; the end of the recovery lies between 11 and 12
+    let again = f.report(0, &[(13, 14), (1, 12)]);
+    assert_eq!(f.numbers(&again)[..2], [0, 12]);
+    f.wait(5);
+    f.echo(&again[..1]);
+    f.sack(12, &[(13, 14)]);
+    f.wait(5);
+    assert_eq!(f.sack(12, &[(15, 17), (13, 14)]).first(), Some(&14));
+    let before = f.info();
+    assert_eq!(before.fast_recoveries, 2);
+    f.echo(&again[1..2]);
+    f.sack(14, &[(15, 17)]);
+    let info = f.info();
+    assert_eq!((info.spurious_recoveries, info.reordering_seen), (0, false));
+    assert!(info.slow_start_threshold <= before.slow_start_threshold);
 }
 
 /// RFC 5682 section 3.1, and 2.1 without SACK: the first acknowledgement lets new data out, the
