@@ -280,8 +280,8 @@ impl TcpStream {
 
     /// Suggests to the peer how long data may stay unacknowledged, and lets the peer suggest it
     /// (RFC 5482); `None` (the default): neither. Where both ends suggest, the longer time holds,
-    /// within `TcpConfig::user_timeout`, unless [`TcpStream::set_user_timeout`] says otherwise. What
-    /// the peer suggests: [`TcpInfo::peer_user_timeout`].
+    /// within `TcpConfig::user_timeout`, unless [`TcpStream::set_user_timeout`] says otherwise.
+    /// What the peer suggests: [`TcpInfo::peer_user_timeout`].
     ///
     /// # Errors
     /// `InvalidInput` when the connection has ended.

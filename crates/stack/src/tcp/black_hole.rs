@@ -5,8 +5,8 @@
 //! any path refuses them. A while later larger ones are searched for, by probes whose loss means no
 //! congestion (`search.rs`). Where that cannot be, because the peer does not tell what it has
 //! (SACK) or it is switched off, the old size is tried at once: that costs one time-out when it
-//! fails, and the next trial comes later. Nothing is tried while the path is silent: the trial's failure would
-//! look like the silence.
+//! fails, and the next trial comes later. Nothing is tried while the path is silent: the trial's
+//! failure would look like the silence.
 //!
 //! ```text
 //!                           search: 1460? 1340? ... 1380, every 10 min again

@@ -23,6 +23,7 @@
 //! | `bbr.rs` | draft-ietf-ccwg-bbr: by a model of the path |
 //! | `pacing.rs` | leaving at a rate instead of in bursts |
 //! | `prr.rs` | RFC 6937: how the window shrinks while a recovery runs |
+//! | `validated.rs` | RFC 7661: windows that nobody uses |
 //! | `sample.rs` | what one acknowledgement showed |
 //!
 //! The caller, on every acknowledgement and in this order: [`Congestion::enter_recovery`] or
@@ -40,6 +41,7 @@ mod newreno;
 mod pacing;
 mod prr;
 mod sample;
+mod validated;
 
 use crate::config::CongestionControl;
 use alloc::boxed::Box;
@@ -51,6 +53,7 @@ use newreno::NewReno;
 pub use pacing::Pacer;
 use prr::Prr;
 pub use sample::{AckSample, RateSample};
+use validated::Unused;
 
 /// How the window grows and how far it falls: what each control remembers.
 #[derive(Clone, Debug)]
@@ -130,6 +133,7 @@ pub struct Congestion {
     srtt: Duration,
     /// `cwnd` and `ssthresh` before the last reduction, for [`Congestion::undo`].
     prior: Option<(u32, u32)>,
+    unused: Unused,
 }
 
 impl Congestion {
@@ -152,6 +156,7 @@ impl Congestion {
             slow_start_after_rto: false,
             srtt: Duration::ZERO,
             prior: None,
+            unused: Unused::default(),
         }
     }
 
@@ -343,7 +348,15 @@ impl Congestion {
         if newly_acked == 0 {
             return;
         }
+        //= https://www.rfc-editor.org/rfc/rfc7661#section-4.4
+        //# A sender that is not cwnd-limited MUST NOT increase the cwnd when ACK packets are
+        //# received in this phase (i.e., needs to avoid growing the cwnd when it has not recently
+        //# sent using the current size of cwnd).
         if !sample.cwnd_limited {
+            let flight = sample.flight_before;
+            if self.unused.lasts(self.cwnd, flight, sample.now) {
+                self.shrink_unused();
+            }
             if let Control::Cubic(cubic) = &mut self.control {
                 cubic.pause(sample.now);
             }
@@ -365,6 +378,20 @@ impl Congestion {
                 Control::Bbr(_) => cwnd,
             };
         }
+    }
+
+    /// The window was twice as large as needed for five minutes.
+    fn shrink_unused(&mut self) {
+        //= https://www.rfc-editor.org/rfc/rfc7661#section-4.4.3
+        //# If the sender exits the non-validated phase after this period, it MUST update the
+        //# ssthresh:
+        // ssthresh = max(ssthresh, 3*cwnd/4)
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+        //= https://www.rfc-editor.org/rfc/rfc7661#section-4.4.3
+        //# The sender MUST then update cwnd to be not greater than:
+        // cwnd = max((1/2)*cwnd, IW)
+        let least = initial_window(self.smss).min(self.cwnd);
+        self.cwnd = (self.cwnd / 2).max(least);
     }
 
     /// Grows exponentially up to ssthresh; returns the bytes that remain for avoidance.

@@ -247,6 +247,60 @@ fn rfc_5681_section_4_1_restart_after_idle() {
     assert_eq!(small.cwnd(), 2000, "RW = min(IW, cwnd)");
 }
 
+/// A window that is not used neither grows nor shrinks; after five minutes it is halved, again and
+/// again down to the initial window, and grows back exponentially to three quarters of what it was.
+#[test]
+fn rfc_7661_section_4_4_a_window_that_nobody_uses() {
+    //= https://www.rfc-editor.org/rfc/rfc7661#section-4.4
+    //= type=test
+    //# A sender that is not cwnd-limited MUST NOT increase the cwnd when ACK packets are received
+    //# in this phase (i.e., needs to avoid growing the cwnd when it has not recently sent using
+    //# the current size of cwnd).
+    //= https://www.rfc-editor.org/rfc/rfc7661#section-4.4.3
+    //= type=test
+    //# The sender MUST then update cwnd to be not greater than:
+    for control in [CongestionControl::NewReno, CongestionControl::Cubic] {
+        let mut c = avoiding(50_000);
+        c.set_control(control);
+        let ack = |c: &mut Congestion, second: u64, flight: u32, cwnd_limited: bool| {
+            c.on_ack(&AckSample {
+                acked: MSS,
+                delivered: MSS,
+                flight_before: flight,
+                cwnd_limited,
+                ..AckSample::at(NOW + Duration::from_secs(second))
+            });
+            c.cwnd()
+        };
+        for second in 0..300 {
+            assert_eq!(ack(&mut c, second, 20_000, false), 50_000, "{second}");
+        }
+        assert_eq!(ack(&mut c, 300, 20_000, false), 25_000);
+        assert_eq!(c.ssthresh(), 50_000);
+        // what is used by half is as it should be
+        for second in 301..2000 {
+            assert_eq!(ack(&mut c, second, 12_500, false), 25_000, "{second}");
+        }
+        assert_eq!(ack(&mut c, 2000, 12_500, true), 26_000, "slow start");
+        for second in 2001..5000 {
+            ack(&mut c, second, 2000, false);
+        }
+        assert_eq!(c.cwnd(), initial_window(MSS));
+    }
+}
+
+/// What was lost of a small flight says nothing about a large window that was not used.
+#[test]
+fn rfc_7661_section_4_4_1_a_loss_in_an_unused_window() {
+    for control in [CongestionControl::NewReno, CongestionControl::Cubic] {
+        let mut c = avoiding(50_000);
+        c.set_control(control);
+        c.enter_recovery(10_000, RecoveryKind::Sack);
+        c.exit_recovery(0);
+        assert!(c.cwnd() <= 7_000, "{control:?}: {}", c.cwnd());
+    }
+}
+
 #[test]
 fn a_smaller_segment_size_scales_the_window_once() {
     let mut c = avoiding(20_000);
