@@ -24,7 +24,7 @@ use crate::wire::WireReport;
 pub struct Role {
     /// The process that must stay alive; the worker dies with it.
     pub parent: u32,
-    /// Before all ordinary programs (`SCHED_RR`, as root): this benchmark measures waits, not work.
+    /// Before ordinary programs (niceness -20, as root): this benchmark measures waits, not work.
     #[serde(default)]
     pub urgent: bool,
     /// The core to run on.
