@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use gannet_link::Medium;
-use gannet_wire::checksum::{pseudo_v4, sum};
+use gannet_wire::checksum::{Sum, pseudo_v4, pseudo_v6, sum};
 use gannet_wire::tcp::{Flags, Header, Options};
-use gannet_wire::{IpProtocol, ipv4, tcp, udp};
+use gannet_wire::{IpProtocol, ipv4, ipv6, tcp, udp};
 
 use crate::path::place::{Place, Version, link_header_len};
 
@@ -65,11 +65,8 @@ impl<'a> Packet<'a> {
         let Some(place) = Place::of(frame, medium) else {
             return Packet::Other;
         };
-        if place.version != Version::V4 {
-            return Packet::Other;
-        }
         let packet = frame.get(place.network..place.end).unwrap_or(&[]);
-        let Ok((ip, header_len)) = ipv4::Header::parse(packet) else {
+        let Some((ip, header_len)) = Ip::parse(packet, place.version) else {
             return Packet::Wrong("IP header");
         };
         let bytes = packet.get(header_len..).unwrap_or(&[]);
@@ -80,8 +77,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    fn tcp(ip: &ipv4::Header, bytes: &'a [u8], packet_len: usize) -> Packet<'a> {
-        let pseudo = pseudo_v4(ip.src, ip.dst, IpProtocol::TCP, bytes.len() as u16);
+    fn tcp(ip: &Ip, bytes: &'a [u8], packet_len: usize) -> Packet<'a> {
+        let pseudo = ip.pseudo(bytes.len());
         if pseudo.combine(sum(bytes), false).finish() != 0 {
             return Packet::Wrong("TCP checksum");
         }
@@ -90,27 +87,76 @@ impl<'a> Packet<'a> {
         };
         let options = tcp::options(bytes, at);
         Packet::Tcp(Segment {
-            from: SocketAddr::new(IpAddr::V4(ip.src), header.src_port),
-            to: SocketAddr::new(IpAddr::V4(ip.dst), header.dst_port),
+            from: SocketAddr::new(ip.src, header.src_port),
+            to: SocketAddr::new(ip.dst, header.dst_port),
             header,
             options: Options::parse(options),
             options_len: options.len(),
             data: bytes.get(at..).unwrap_or(&[]),
             packet_len,
-            ecn: ip.tos & 3,
+            ecn: ip.ecn,
         })
     }
 
-    fn udp(ip: &ipv4::Header, bytes: &[u8]) -> Packet<'a> {
+    fn udp(ip: &Ip, bytes: &[u8]) -> Packet<'a> {
         let Ok((header, _)) = udp::Header::parse(bytes) else {
             return Packet::Wrong("UDP header");
         };
-        let pseudo = pseudo_v4(ip.src, ip.dst, IpProtocol::UDP, header.length);
+        // RFC 8200 section 8.1: over IPv6 it is no choice
+        if !header.has_checksum() && ip.src.is_ipv6() {
+            return Packet::Wrong("UDP without a checksum");
+        }
+        let pseudo = ip.pseudo(usize::from(header.length));
         let bytes = bytes.get(..usize::from(header.length)).unwrap_or(bytes);
         if header.has_checksum() && pseudo.combine(sum(bytes), false).finish() != 0 {
             return Packet::Wrong("UDP checksum");
         }
         Packet::Other
+    }
+}
+
+/// What an IP header says that matters here.
+struct Ip {
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: IpProtocol,
+    ecn: u8,
+}
+
+impl Ip {
+    /// A whole header with a right checksum, and its length.
+    fn parse(packet: &[u8], version: Version) -> Option<(Ip, usize)> {
+        match version {
+            Version::V4 => {
+                let (ip, len) = ipv4::Header::parse(packet).ok()?;
+                let ip = Ip {
+                    src: ip.src.into(),
+                    dst: ip.dst.into(),
+                    protocol: ip.protocol,
+                    ecn: ip.tos & 3,
+                };
+                Some((ip, len))
+            }
+            Version::V6 => {
+                let (ip, len) = ipv6::Header::parse(packet).ok()?;
+                let ip = Ip {
+                    src: ip.src.into(),
+                    dst: ip.dst.into(),
+                    protocol: ip.next_header,
+                    ecn: ip.traffic_class & 3,
+                };
+                Some((ip, len))
+            }
+        }
+    }
+
+    /// The sum of the pseudo header before `len` bytes.
+    fn pseudo(&self, len: usize) -> Sum {
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => pseudo_v4(src, dst, self.protocol, len as u16),
+            (IpAddr::V6(src), IpAddr::V6(dst)) => pseudo_v6(src, dst, self.protocol, len as u32),
+            _ => Sum::new(),
+        }
     }
 }
 
@@ -123,6 +169,9 @@ pub fn ip_of(frame: &[u8], medium: Medium) -> &[u8] {
 pub fn line(frame: &[u8], medium: Medium) -> String {
     match medium {
         Medium::Ethernet => gannet_wire::pretty::ethernet(frame).to_string(),
+        Medium::Ip if frame.first().is_some_and(|first| first >> 4 == 6) => {
+            gannet_wire::pretty::ipv6(frame).to_string()
+        }
         Medium::Ip => gannet_wire::pretty::ipv4(frame).to_string(),
     }
 }

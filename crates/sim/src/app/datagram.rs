@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use gannet_base::Instant;
 use gannet_stack::udp::{UdpError, UdpId};
 
-use super::Cx;
 use super::plan::Datagrams;
+use super::{Cx, LATER};
 use crate::address;
 use crate::pattern::Pattern;
 
@@ -48,10 +48,14 @@ impl Speaker {
     /// Sends what is due.
     pub fn step(&mut self, cx: &mut Cx<'_>, plan: &Datagrams, to: address::Host) -> bool {
         let mut any = false;
+        if cx.now >= self.at && cx.is_unsettled(plan.family) {
+            self.at = cx.now + LATER;
+            return false;
+        }
         while self.sent < plan.count && cx.now >= self.at {
             let id = match self.id {
                 Some(id) => id,
-                None => match cx.stack.udp_bind(address::any(0)) {
+                None => match cx.stack.udp_bind(plan.family.any(0)) {
                     Ok(id) => *self.id.insert(id),
                     Err(error) => {
                         cx.ledger.fail(format!("cannot bind: {error:?}"));
@@ -84,7 +88,7 @@ impl Speaker {
 impl Hearer {
     /// Of an exchange.
     pub fn open(cx: &mut Cx<'_>, exchange: usize, plan: &Datagrams) -> Option<Hearer> {
-        match cx.stack.udp_bind(address::any(plan.port)) {
+        match cx.stack.udp_bind(plan.family.any(plan.port)) {
             Ok(id) => Some(Hearer {
                 exchange,
                 id,

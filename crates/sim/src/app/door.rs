@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use gannet_base::Instant;
 use gannet_stack::tcp::{ConnectError, ListenerId};
 
-use super::Cx;
 use super::plan::Talk;
 use super::talker::Talker;
+use super::{Cx, LATER};
 use crate::address;
 
 /// Connections that may wait to be accepted.
@@ -27,7 +27,7 @@ pub struct Door {
 impl Door {
     /// Listens for a conversation.
     pub fn open(cx: &mut Cx<'_>, talk: usize, plan: &Talk) -> Option<Door> {
-        let local = address::any(plan.port);
+        let local = plan.family.any(plan.port);
         match cx.stack.tcp_listen(local, BACKLOG) {
             Ok(id) => Some(Door {
                 talk,
@@ -96,11 +96,15 @@ impl Caller {
         if self.left == 0 || cx.now < self.at || busy {
             return false;
         }
+        if cx.is_unsettled(plan.family) {
+            self.at = cx.now + LATER;
+            return false;
+        }
         let remote = SocketAddr::new(server, plan.port);
         let id = match cx.stack.tcp_connect(cx.host_now, None, remote) {
             Ok(id) => id,
             Err(ConnectError::AddressInUse) => {
-                self.at = cx.now + core::time::Duration::from_millis(100);
+                self.at = cx.now + LATER;
                 return false;
             }
             Err(error) => {

@@ -4,6 +4,8 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
+use crate::address::Family;
+
 /// Conversations over TCP between two hosts, one after the other.
 #[derive(Clone, Debug)]
 pub struct Talk {
@@ -11,6 +13,8 @@ pub struct Talk {
     pub client: usize,
     /// The host that listens.
     pub server: usize,
+    /// Over which version of IP.
+    pub family: Family,
     /// The port it listens on.
     pub port: u16,
     /// When the first connection is made.
@@ -77,6 +81,8 @@ pub struct Datagrams {
     pub from: usize,
     /// The host that receives.
     pub to: usize,
+    /// Over which version of IP.
+    pub family: Family,
     /// The port it receives on.
     pub port: u16,
     /// When the first is sent.

@@ -109,9 +109,12 @@ impl Side {
         if ack > self.snd_max {
             return;
         }
-        for &(_, right) in segment.options.sack.as_slice() {
+        for &(left, right) in segment.options.sack.as_slice() {
             let right = unwrap(right, iss, self.snd_una).filter(|r| *r <= self.snd_max);
             self.reported = self.reported.max(right.unwrap_or(0));
+            if let (Some(left), Some(right)) = (unwrap(left, iss, self.snd_una), right) {
+                self.has.add(left, right);
+            }
         }
         let shift = match segment.has(Flags::SYN) {
             true => 0,

@@ -34,6 +34,20 @@ impl Ranges {
             .is_some_and(|(start, end)| *start <= from && to <= *end)
     }
 
+    /// How many of `from..to` are not in it.
+    pub fn missing(&self, from: u64, to: u64) -> u64 {
+        let first = self.0.partition_point(|(_, end)| *end <= from);
+        let touched = self
+            .0
+            .iter()
+            .skip(first)
+            .take_while(|(start, _)| *start < to);
+        let held: u64 = touched
+            .map(|(start, end)| to.min(*end) - from.max(*start))
+            .sum();
+        to.saturating_sub(from) - held
+    }
+
     /// The first number, from `from` on, that is not in it.
     pub fn end_of(&self, from: u64) -> u64 {
         let at = self.0.partition_point(|(_, end)| *end < from);
@@ -68,6 +82,8 @@ mod tests {
                 let (a, b) = (rng.below(32), 33 + rng.below(31));
                 let all = naive[a as usize..b as usize].iter().all(|set| *set);
                 assert_eq!(ranges.holds(a, b), all, "{ranges:?} {a}..{b}");
+                let missing = naive[a as usize..b as usize].iter().filter(|set| !**set);
+                assert_eq!(ranges.missing(a, b), missing.count() as u64, "{ranges:?}");
                 let end = naive[a as usize..].iter().position(|set| !set);
                 assert_eq!(ranges.end_of(a), a + end.unwrap_or(64) as u64, "{ranges:?}");
             }

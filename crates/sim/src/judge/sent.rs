@@ -11,8 +11,8 @@ use super::watch::Court;
 use crate::packet::Segment;
 use crate::pattern::Pattern;
 
-/// RFC 9293 (MUST-15, 3.7.1): the MSS of who says none, IPv4.
-const DEFAULT_MSS: u64 = 536;
+/// RFC 9293 (MUST-15, 3.7.1): the MSS of who says none, over IPv4 and IPv6.
+const DEFAULT_MSS: [u64; 2] = [536, 1220];
 /// The stack's shortest retransmission time-out.
 const RTO_MIN: Duration = Duration::from_millis(200);
 /// RFC 6298 (2.1): before there is a sample.
@@ -215,10 +215,16 @@ impl Side {
         Ok(())
     }
 
+    /// The largest segment that the peer takes.
+    fn their_mss(&self, segment: &Segment<'_>) -> u64 {
+        let default = DEFAULT_MSS[usize::from(segment.from.is_ipv6())];
+        let mss = self.theirs.and_then(|theirs| theirs.mss);
+        mss.map_or(default, u64::from)
+    }
+
     /// No larger than the peer takes.
     fn fits(&self, segment: &Segment<'_>) -> Rule {
-        let mss = self.theirs.and_then(|theirs| theirs.mss);
-        let mss = mss.map_or(DEFAULT_MSS, u64::from);
+        let mss = self.their_mss(segment);
         let len = (segment.data.len() + segment.options_len) as u64;
         require!(
             segment.data.is_empty() || len <= mss,
@@ -277,7 +283,7 @@ impl Side {
             return Ok(());
         }
         require!(from >= 1, "data before the first byte");
-        self.sends_within_window(court, to)?;
+        self.sends_within_window(court, segment, to)?;
         if segment.has(Flags::FIN) {
             let fin = *self.fin_sent.get_or_insert(to);
             require!(fin == to, "a FIN at {to} after one at {fin}");
@@ -303,12 +309,16 @@ impl Side {
     /// ever allow: ten segments, two more while duplicates are acknowledged (RFC 3042), and two
     /// bytes for each acknowledged or reported: one by which the window grew, and one for what is
     /// reported, or lost below it, and counts no longer.
-    fn sends_within_window(&mut self, court: &mut Court<'_>, to: u64) -> Rule {
+    fn sends_within_window(
+        &mut self,
+        court: &mut Court<'_>,
+        segment: &Segment<'_>,
+        to: u64,
+    ) -> Rule {
         let over = to.saturating_sub(self.allowed);
         court.counts.probes += u64::from(over == 1);
         require!(over <= 1, "{over} beyond the offered window");
-        let mss = self.theirs.and_then(|theirs| theirs.mss);
-        let mss = mss.map_or(DEFAULT_MSS, u64::from).min(9000);
+        let mss = self.their_mss(segment).min(9000);
         let first = (10 * mss).max(14_600);
         let told = self.snd_una.max(self.reported);
         let most = first + 2 * mss + told.saturating_mul(2);
@@ -363,12 +373,12 @@ impl Side {
     /// 5681, section 3.1). That it was a time-out, and no probe of the tail, is certain when the
     /// oldest bytes are sent for the third time without a word.
     fn starts_slowly(&mut self, court: &Court<'_>, segment: &Segment<'_>, from: u64) -> Rule {
-        let mss = self.theirs.and_then(|theirs| theirs.mss);
-        let mss = mss.map_or(DEFAULT_MSS, u64::from);
+        let mss = self.their_mss(segment);
         let flight = self.flights.get(&from);
         let again = flight.is_some_and(|flight| flight.times >= 3);
         let silent = court.now - self.told_at >= RTO_MIN * 2;
-        let len = segment.data.len() as u64;
+        // (what the peer has does not count: it may share the segment of what it has not)
+        let len = self.has.missing(from, from + segment.data.len() as u64);
         if from == self.snd_una && again && silent && court.punctual {
             self.alone = Some((court.now, len));
         } else if let Some((since, sent)) = self.alone.filter(|(at, _)| *at > self.told_at) {

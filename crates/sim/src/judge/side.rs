@@ -48,6 +48,8 @@ pub struct Side {
     pub snd_una: u64,
     /// The highest number that the peer reported by SACK.
     pub reported: u64,
+    /// What the peer reported by SACK.
+    pub has: Ranges,
     /// Behind our FIN.
     pub fin_sent: Option<u64>,
     /// The right edge of what the peer allows, the furthest we were told.

@@ -203,5 +203,8 @@ impl Judge {
 
 fn is_icmp_error(frame: &[u8], medium: Medium) -> bool {
     let packet = packet::ip_of(frame, medium);
-    packet.get(9) == Some(&1) && matches!(packet.get(20), Some(3 | 11 | 12))
+    match packet.first().map(|first| first >> 4) {
+        Some(6) => packet.get(6) == Some(&58) && matches!(packet.get(40), Some(1..=4)),
+        _ => packet.get(9) == Some(&1) && matches!(packet.get(20), Some(3 | 11 | 12)),
+    }
 }

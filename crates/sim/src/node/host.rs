@@ -6,14 +6,13 @@ use gannet_base::{Instant, Rng};
 use gannet_stack::tcp::TcpReady;
 use gannet_stack::{LinkAddress, LinkConfig, LinkId, Stack};
 
-use crate::address;
 use crate::app::datagram::{Hearer, Speaker};
 use crate::app::door::{Caller, Door};
 use crate::app::talker::Talker;
 use crate::app::{Cx, Ledger, Talk};
 use crate::clock::Clock;
 use crate::driver::SimDriver;
-use crate::scenario::{HostPlan, Scenario, Topology};
+use crate::scenario::{HostPlan, Scenario};
 
 /// Rounds at one instant, after which a host runs in circles.
 const ROUNDS_MAX: u32 = 20_000;
@@ -123,26 +122,21 @@ impl Host {
         rng.fill(&mut config.secret);
         config.seed = rng.next_u64();
         let mut stack = Stack::new(config);
-        let routed = !matches!(scenario.topology, Topology::Direct | Topology::Switch);
-        let own = match routed {
-            true => address::routed(self.number),
-            false => address::shared(self.number),
-        };
-        let addresses = [LinkAddress {
-            address: own,
-            prefix_len: 24,
-        }];
+        let addresses = scenario.families.iter().map(|family| LinkAddress {
+            address: scenario.address(self.number, *family),
+            prefix_len: family.prefix_len(),
+        });
         let link = stack.add_link(
             self.plan.interface.endpoint(),
             LinkConfig {
-                addresses: addresses.into(),
+                addresses: addresses.collect(),
                 peer: None,
                 ..LinkConfig::default()
             },
         );
-        if routed {
-            let gateway = Some(address::router_for(self.number));
-            stack.add_route(std::net::Ipv4Addr::UNSPECIFIED.into(), 0, gateway, link);
+        for family in scenario.families.iter().filter(|_| scenario.is_routed()) {
+            let gateway = Some(family.router_for(self.number));
+            stack.add_route(family.unspecified(), 0, gateway, link);
         }
         let mut machine = Machine {
             stack,
@@ -317,7 +311,7 @@ impl Machine {
         let mut any = false;
         for caller in &mut errands.callers {
             if let Some(talk) = scenario.talks.get(caller.talk) {
-                let server = scenario.address(talk.server);
+                let server = scenario.address(talk.server, talk.family);
                 any |= caller.step(&mut cx, (talk, server), &mut self.talkers);
             }
         }
@@ -331,7 +325,7 @@ impl Machine {
         }
         for speaker in &mut errands.speakers {
             if let Some(plan) = scenario.datagrams.get(speaker.exchange) {
-                any |= speaker.step(&mut cx, plan, scenario.address(plan.to));
+                any |= speaker.step(&mut cx, plan, scenario.address(plan.to, plan.family));
             }
         }
         for (exchange, hearer) in &mut self.hearers {

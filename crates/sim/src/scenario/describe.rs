@@ -4,16 +4,22 @@ use core::fmt::{self, Display, Formatter};
 use core::time::Duration;
 
 use super::{MishapKind, Scenario, Topology};
-use crate::address;
+use crate::address::{self, Family};
+use crate::app::Datagrams;
 use crate::path::{Change, Model};
 
 impl Scenario {
     /// The address of a host.
-    pub fn address(&self, host: usize) -> address::Host {
-        match self.topology {
-            Topology::Direct | Topology::Switch => address::shared(host),
-            Topology::Router { .. } | Topology::TwoRouters { .. } => address::routed(host),
+    pub fn address(&self, host: usize, family: Family) -> address::Host {
+        match self.is_routed() {
+            false => family.shared(host),
+            true => family.routed(host),
         }
+    }
+
+    /// Whether routers are between the hosts.
+    pub fn is_routed(&self) -> bool {
+        !matches!(self.topology, Topology::Direct | Topology::Switch)
     }
 
     /// Whether a link or a host is out of reach for a while.
@@ -25,8 +31,16 @@ impl Scenario {
         let links = self.stormy().any(long);
         // a neighbour is asked three times only
         let lossy = |model: &Model| model.faults.loss > 5000 || model.faults.burst.is_some();
-        let short = self.hosts.iter().any(|host| host.interface.ring < 32);
+        let short = self.hosts.iter().any(|host| host.interface.ring < 32) || self.floods();
         links || short || !self.mishaps.is_empty() || self.stormy().any(lossy)
+    }
+
+    /// Whether datagrams alone keep a line busy for a second: so long no neighbour answers.
+    fn floods(&self) -> bool {
+        let slowest = self.stormy().filter_map(|model| model.rate).min();
+        let bytes = |plan: &Datagrams| plan.count * plan.size as u64;
+        let all: u64 = self.datagrams.iter().map(bytes).sum();
+        slowest.is_some_and(|rate| all > rate)
     }
 
     /// Whether bits are flipped that no checksum shows.
@@ -73,6 +87,20 @@ impl MishapKind {
     }
 }
 
+/// All addresses of a host.
+struct Addresses<'a>(&'a Scenario, usize);
+
+impl Display for Addresses<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Addresses(scenario, host) = self;
+        for (index, family) in scenario.families.iter().enumerate() {
+            let space = if index > 0 { " " } else { "" };
+            write!(f, "{space}{}", scenario.address(*host, *family))?;
+        }
+        Ok(())
+    }
+}
+
 impl Display for Scenario {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Scenario { seed, topology, .. } = self;
@@ -82,7 +110,7 @@ impl Display for Scenario {
             writeln!(
                 f,
                 "host {number} {}: {:?}, clock {}, coalesce {:?}, buffers {}/{}..{}, budget {}",
-                self.address(number),
+                Addresses(self, number),
                 host.interface,
                 host.clock,
                 host.coalesce,

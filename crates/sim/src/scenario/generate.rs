@@ -8,7 +8,7 @@ use gannet_stack::{Config, CongestionControl, EcnMode};
 
 use super::dice::Choice;
 use super::{HostPlan, Judges, Mishap, MishapKind, Scenario, Topology, WirePlan};
-use crate::address;
+use crate::address::{self, Family};
 use crate::app::{Datagrams, Ending, Side, Talk, Turn};
 use crate::driver::Interface;
 use crate::path::{Burst, Change, Codel, Faults, Flap, Model, Step};
@@ -21,7 +21,10 @@ struct Frame {
     topology: Topology,
     hosts: usize,
     medium: Medium,
+    families: Vec<Family>,
     mtu: u32,
+    /// The least MTU of any link: what IP itself asks for.
+    mtu_least: u64,
     rate: Option<u64>,
     stormy: bool,
     calm_at: Duration,
@@ -31,7 +34,10 @@ impl Scenario {
     /// The scenario of a seed.
     pub fn generate(seed: u64) -> Scenario {
         let mut choice = Choice::new(seed);
-        let frame = frame(&mut choice);
+        // (what came later chooses by itself, so that the rest of a seed stays as it was)
+        let mut later = Choice::new(seed ^ 0x6c61_7465_7200_0000);
+        let mut frame = frame(&mut choice);
+        frame.speaks(&mut later);
         let hosts = (0..frame.hosts)
             .map(|number| host(&mut choice, &frame, number))
             .collect();
@@ -52,6 +58,7 @@ impl Scenario {
         Scenario {
             seed,
             topology: frame.topology,
+            families: frame.families,
             hosts,
             wires,
             talks,
@@ -89,7 +96,9 @@ fn frame(choice: &mut Choice) -> Frame {
         topology,
         hosts,
         medium,
+        families: Vec::new(),
         mtu: choice.of(&[1500, 1500, 1500, 9000, 576, 1280]),
+        mtu_least: 576,
         rate: choice
             .of(&[0_u64, 1, 5, 10, 10, 50, 100, 1000])
             .checked_mul(125_000)
@@ -99,6 +108,28 @@ fn frame(choice: &mut Choice) -> Frame {
             true => choice.millis(500, 20_000),
             false => Duration::ZERO,
         },
+    }
+}
+
+impl Frame {
+    /// Chooses the versions of IP. Links of IPv6 carry packets of 1280 bytes (RFC 8200 section 5).
+    fn speaks(&mut self, choice: &mut Choice) {
+        self.families = match choice.between(0, 9) {
+            0..=3 => vec![Family::V4],
+            4..=6 => vec![Family::V6],
+            _ => vec![Family::V4, Family::V6],
+        };
+        if self.families.contains(&Family::V6) {
+            self.mtu = self.mtu.max(1280);
+            self.mtu_least = 1280;
+        }
+    }
+
+    /// The version that conversation `index` is held in.
+    fn family(&self, index: u16) -> Family {
+        let count = self.families.len().max(1);
+        let family = self.families.get(usize::from(index) % count);
+        family.copied().unwrap_or_default()
     }
 }
 
@@ -196,7 +227,7 @@ fn wire(choice: &mut Choice, frame: &Frame, base: &Model, number: usize) -> Wire
     );
     if routed && choice.percent(30) {
         // only a router can say that a packet is too large: what leaves a host always fits
-        let mtu = choice.between(576, u64::from(frame.mtu)) as u32;
+        let mtu = choice.between(frame.mtu_least, u64::from(frame.mtu)) as u32;
         let from_host = usize::from(number < frame.hosts);
         for model in calm.iter_mut().skip(from_host) {
             model.mtu = Some(mtu);
@@ -265,7 +296,7 @@ fn weather(choice: &mut Choice, frame: &Frame, ways: &mut [Model; 2], number: us
     let period = choice.millis(500, 5000);
     let down = choice.millis(10, 400);
     let slow = choice.between(2, 10);
-    let mtu = choice.between(576, u64::from(frame.mtu)) as u32;
+    let mtu = choice.between(frame.mtu_least, u64::from(frame.mtu)) as u32;
     let affected = if whole { 2 } else { 1 };
     for (way, model) in ways.iter_mut().enumerate().take(affected) {
         let from_router = way == 1 || number >= frame.hosts;
@@ -337,6 +368,7 @@ fn talk(choice: &mut Choice, frame: &Frame, index: u16) -> Talk {
     Talk {
         client,
         server,
+        family: frame.family(index),
         port: FIRST_PORT + index,
         begins: Instant::ZERO + choice.millis(0, 2000),
         times: choice.of(&[1, 1, 1, 2, 4]),
@@ -379,6 +411,7 @@ fn datagrams(choice: &mut Choice, frame: &Frame, index: u16) -> Datagrams {
     Datagrams {
         from,
         to,
+        family: frame.family(index),
         port: FIRST_PORT + index,
         begins: Instant::ZERO + choice.millis(0, 1000),
         count: choice.between(1, 100),

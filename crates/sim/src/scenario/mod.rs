@@ -18,6 +18,7 @@ use core::time::Duration;
 use gannet_base::Instant;
 use gannet_stack::Config;
 
+use crate::address::Family;
 use crate::app::{Datagrams, Talk};
 use crate::driver::Interface;
 use crate::path::Model;
@@ -29,6 +30,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Who is joined to whom.
     pub topology: Topology,
+    /// The versions of IP that all hosts speak.
+    pub families: Vec<Family>,
     /// The hosts.
     pub hosts: Vec<HostPlan>,
     /// The links, in the order of the topology.

@@ -8,6 +8,7 @@ use gannet_link::{Checksum, Medium};
 use gannet_stack::Config;
 
 use super::{HostPlan, Judges, Scenario, Topology, WirePlan};
+use crate::address::Family;
 use crate::app::{Side, Talk};
 use crate::driver::Interface;
 use crate::path::Model;
@@ -48,12 +49,14 @@ impl Scenario {
         Scenario {
             seed: 1,
             topology: Topology::Direct,
+            families: vec![Family::V4],
             hosts: vec![host, receiver],
             wires: vec![WirePlan {
                 stormy: [model.clone(), model.clone()],
                 calm: [model.clone(), model],
             }],
             talks: vec![Talk {
+                family: Family::V4,
                 client: 0,
                 server: 1,
                 port: 4000,
