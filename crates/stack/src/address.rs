@@ -68,6 +68,10 @@ pub fn bytes(address: IpAddr) -> [u8; 16] {
 /// The sum over the pseudo-header of a packet between two addresses of one family: `len` bytes of
 /// transport header and payload.
 #[inline]
+//= https://www.rfc-editor.org/rfc/rfc8200#section-8.1
+//# Any transport or other upper-layer protocol that includes the addresses from the IP header in
+//# its checksum computation must be modified for use over IPv6, to include the 128-bit IPv6
+//# addresses instead of 32-bit IPv4 addresses.
 pub fn pseudo(source: IpAddr, destination: IpAddr, protocol: IpProtocol, len: u32) -> Sum {
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {

@@ -72,6 +72,9 @@ impl Default for IpConfig {
 pub struct Ipv6Config {
     /// How often an address is asked for before it is used, a second apart (RFC 4862's
     /// DupAddrDetectTransmits). 0: never, addresses are used at once.
+    //= https://www.rfc-editor.org/rfc/rfc4862#section-5.1
+    //# A node MUST allow the following autoconfiguration-related variable to be configured by
+    //# system management for each multicast-capable interface:
     pub dad_transmits: u8,
 }
 

@@ -115,6 +115,14 @@ impl Chain {
             fragment: None,
             router_alert: None,
         };
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4
+        //# Therefore, extension headers must be processed strictly in the order they appear in the
+        //# packet; a receiver must not, for example, scan through a packet looking for a particular
+        //# kind of extension header and process that header prior to processing all preceding ones.
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4.1
+        //# IPv6 nodes must accept and attempt to process extension headers in any order and
+        //# occurring any number of times in the same packet, except for the Hop-by-Hop Options
+        //# header, which is restricted to appear immediately after an IPv6 header only.
         for _ in 0..=MAX_HEADERS {
             match chain.protocol {
                 IpProtocol::HOP_BY_HOP => chain.hop_by_hop(packet)?,
@@ -136,6 +144,8 @@ impl Chain {
     }
 
     fn hop_by_hop(&mut self, packet: &[u8]) -> Result<(), ChainError> {
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4
+        //# The Hop-by-Hop Options header, when present, must immediately follow the IPv6 header.
         if self.payload_at != ipv6::HEADER_LEN {
             let pointer = self.named_at;
             return Err(ChainError::HopByHopNotFirst { pointer });
@@ -148,6 +158,18 @@ impl Chain {
 
     fn routing(&mut self, packet: &[u8]) -> Result<(), ChainError> {
         let header = self.header(packet)?;
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4.4
+        //# If, while processing a received packet, a node encounters a Routing header with an
+        //# unrecognized Routing Type value, the required behavior of the node depends on the value
+        //# of the Segments Left field, as follows:
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4.4
+        //# If Segments Left is zero, the node must ignore the Routing header and proceed to process
+        //# the next header in the packet, whose type is identified by the Next Header field in the
+        //# Routing header.
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4.4
+        //# If Segments Left is non-zero, the node must discard the packet and send an ICMP
+        //# Parameter Problem, Code 0, message to the packet's Source Address, pointing to the
+        //# unrecognized Routing Type.
         if header.get(3).is_none_or(|segments_left| *segments_left > 0) {
             let pointer = self.payload_at + 2;
             return Err(ChainError::RoutingUnrecognised { pointer });
@@ -238,6 +260,10 @@ impl Opt<'_> {
 
     /// What to do when the type is unknown.
     pub const fn action(&self) -> Action {
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4.2
+        //# The Option Type identifiers are internally encoded such that their highest-order 2 bits
+        //# specify the action that must be taken if the processing IPv6 node does not recognize the
+        //# Option Type:
         match self.kind >> 6 {
             0 => Action::Skip,
             1 => Action::Discard,
@@ -272,6 +298,8 @@ impl<'a> Iterator for Options<'a> {
         loop {
             let at = self.at;
             let (kind, rest) = self.header.get(at..)?.split_first()?;
+            //= https://www.rfc-editor.org/rfc/rfc8200#section-4.2
+            //# These padding options must be recognized by all IPv6 implementations:
             if *kind == Opt::PAD1 {
                 self.at += 1;
                 continue;
@@ -298,6 +326,10 @@ fn walk_options(
     start: usize,
     router_alert: &mut Option<u16>,
 ) -> Result<(), ChainError> {
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-4.2
+    //# The sequence of options within a header must be processed strictly in the order they appear
+    //# in the header; a receiver must not, for example, scan through the header looking for a
+    //# particular kind of option and process that option prior to processing all preceding ones.
     for (count, option) in Options::new(header).enumerate() {
         let option = option?;
         if count >= MAX_OPTIONS {

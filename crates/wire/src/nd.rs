@@ -116,13 +116,25 @@ impl Message {
             .split_at_checked(fixed_len)
             .ok_or(ParseError::Truncated)?;
         let message = Self::read(head, fixed);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+        //# It MUST NOT be a multicast address.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+        //# The Target Address MUST NOT be a multicast address.
         if message.names_multicast() {
             return Err(ParseError::MulticastTarget);
         }
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6
+        //# Nodes MUST silently discard an ND packet that contains an option with length zero.
         let options = Options::parse(options).ok_or(ParseError::BadOption)?;
         Ok((message, options))
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.2
+    //# The contents of the Reserved field, and of any unrecognized options, MUST be ignored.
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.1
+    //# The contents of the Reserved field, and of any unrecognized options, MUST be ignored.
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.2
+    //# The contents of the Reserved field, and of any unrecognized options, MUST be ignored.
     fn read(head: &[u8; 8], fixed: &[u8]) -> Self {
         let flag = |bit: u8| head[4] & bit != 0;
         match head[0] {
@@ -172,6 +184,16 @@ impl Message {
     fn write_fixed(&self, out: &mut [u8]) -> Option<usize> {
         let kind = self.kind();
         let fixed = out.get_mut(..fixed_len(kind)?)?;
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.1
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.2
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.5
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
         fixed.fill(0);
         let (head, rest) = fixed.split_first_chunk_mut::<8>()?;
         head[0] = kind;
@@ -321,6 +343,18 @@ impl<'a> NdOption<'a> {
             }),
             (REDIRECTED_HEADER, [_, _, _, _, _, _, packet @ ..]) => Self::RedirectedHeader(packet),
             (MTU, [_, _, _, _, _, _]) => Self::Mtu(word_at(data, 2)),
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.1
+            //# Receivers MUST silently ignore any options they do not recognize and continue
+            //# processing the message.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.2
+            //# Receivers MUST silently ignore any options they do not recognize and continue
+            //# processing the message.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+            //# Receivers MUST silently ignore any options they do not recognize and continue
+            //# processing the message.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+            //# Receivers MUST silently ignore any options they do not recognize and continue
+            //# processing the message.
             _ => Self::Unknown { kind, data },
         }
     }
@@ -352,6 +386,9 @@ impl<'a> NdOption<'a> {
             }
             Self::Mtu(mtu) => {
                 let b = out.first_chunk_mut::<8>()?;
+                //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.4
+                //# It MUST be initialized to zero by the sender and MUST be ignored by the
+                //# receiver.
                 b[..4].copy_from_slice(&[MTU, 1, 0, 0]);
                 b[4..].copy_from_slice(&mtu.to_be_bytes());
                 Some(8)
@@ -371,6 +408,10 @@ impl Prefix {
         b[..4].copy_from_slice(&[PREFIX, 4, self.len, flags]);
         b[4..8].copy_from_slice(&self.valid_lifetime.to_be_bytes());
         b[8..12].copy_from_slice(&self.preferred_lifetime.to_be_bytes());
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.2
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.2
+        //# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
         b[12..16].fill(0);
         b[16..32].copy_from_slice(&self.prefix.octets());
         Some(32)
@@ -422,6 +463,15 @@ impl<'a> Options<'a> {
 impl<'a> Iterator for Options<'a> {
     type Item = NdOption<'a>;
 
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-9
+    //# In order to ensure that future extensions properly coexist with current implementations, all
+    //# nodes MUST silently ignore any options they do not recognize in received ND packets and
+    //# continue processing the packet.
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-9
+    //# A node MUST NOT ignore valid options just because the ND message contains unrecognized ones.
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-9
+    //# Receivers MUST silently ignore any options they do not recognize and continue processing the
+    //# message.
     fn next(&mut self) -> Option<NdOption<'a>> {
         let (option, rest) = split_option(self.bytes)?;
         self.bytes = rest;

@@ -108,6 +108,10 @@ impl Header {
 /// The value for the checksum field, where `sum` covers pseudo header, header (checksum field zero)
 /// and data.
 #[must_use]
+//= https://www.rfc-editor.org/rfc/rfc8200#section-8.1
+//# That is, whenever originating a UDP packet, an IPv6 node must compute a UDP checksum over the
+//# packet and the pseudo-header, and, if that computation yields a result of zero, it must be
+//# changed to hex FFFF for placement in the UDP header.
 pub const fn checksum_to_send(sum: Sum) -> u16 {
     match sum.finish() {
         0 => 0xffff,

@@ -77,6 +77,9 @@ fn joined(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.2
+//= type=test
+//# These padding options must be recognized by all IPv6 implementations:
 #[test]
 fn six_2_chains() {
     use ChainError::{BadOption, HopByHopNotFirst, TooManyHeaders, TooManyOptions, Truncated};
@@ -372,6 +375,15 @@ fn some_options() -> [NdOption<'static>; 5] {
     ]
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.1
+//= type=test
+//# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+//= type=test
+//# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+//= type=test
+//# It MUST be initialized to zero by the sender and MUST be ignored by the receiver.
 #[test]
 fn discovery_messages_are_found_again() {
     for message in discoveries() {
@@ -398,6 +410,23 @@ fn discovery_messages_are_found_again() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+//= type=test
+//# It MUST NOT be a multicast address.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+//= type=test
+//# The Target Address MUST NOT be a multicast address.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.6
+//= type=test
+//# Nodes MUST silently discard an ND packet that contains an option with length zero.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-9
+//= type=test
+//# In order to ensure that future extensions properly coexist with current implementations, all
+//# nodes MUST silently ignore any options they do not recognize in received ND packets and continue
+//# processing the packet.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-9
+//= type=test
+//# A node MUST NOT ignore valid options just because the ND message contains unrecognized ones.
 #[test]
 fn six_6_discovery_options() {
     use nd::ParseError::{BadCode, BadOption, MulticastTarget, OtherType, Truncated};

@@ -7,13 +7,22 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A requirement that is not obeyed, and why: `specs/exceptions/*.toml`.
-#[derive(Debug, Deserialize)]
+/// Requirements that are not obeyed, and why: `specs/exceptions/*.toml`. One sentence by section
+/// and quote, whole sections, or several sentences by how they begin.
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Exception {
     rfc: u32,
+    #[serde(default)]
     section: String,
+    #[serde(default)]
     quote: String,
+    /// Sections of which nothing is asked of us beyond what the code quotes; `6.2*` for all below.
+    #[serde(default)]
+    sections: Vec<String>,
+    /// Beginnings of sentences, of any section.
+    #[serde(default)]
+    starts: Vec<String>,
     reason: String,
     #[serde(skip)]
     path: String,
@@ -96,26 +105,50 @@ pub(super) fn join(
         }
     }
     for exception in exceptions {
-        let Exception {
-            rfc,
-            section,
-            quote,
-            reason,
-            path,
-        } = exception;
-        if reason.trim().is_empty() {
-            coverage
-                .errors
-                .push(format!("{path}: an exception without a reason: {section}"));
-        }
-        for met in coverage.find(specs, path, *rfc, (section, quote)) {
-            met.exception = Some(one_line(reason));
-        }
+        coverage.except(specs, exception);
     }
     coverage
 }
 
 impl Coverage {
+    /// Marks what an exception is about; what the code quotes all the same stays what it is.
+    fn except(&mut self, specs: &BTreeMap<u32, Spec>, exception: &Exception) {
+        let Exception {
+            rfc,
+            section,
+            quote,
+            sections,
+            starts,
+            reason,
+            path,
+        } = exception;
+        if reason.trim().is_empty() {
+            let what = format!("{path}: an exception without a reason: {section}{sections:?}");
+            self.errors.push(what);
+        }
+        if !quote.is_empty() {
+            for met in self.find(specs, path, *rfc, (section, quote)) {
+                met.exception = Some(one_line(reason));
+            }
+        }
+        let Some(spec) = specs.get(rfc) else {
+            self.errors
+                .push(format!("{path}: there is no specs/rfc{rfc}.toml"));
+            return;
+        };
+        let ways = sections.iter().map(|name| (name, spec.of_section(name)));
+        for (words, found) in ways.chain(starts.iter().map(|start| (start, spec.starting(start)))) {
+            if found.is_empty() {
+                let what = format!("{path}: nothing of specs/rfc{rfc}.toml is meant by: {words}");
+                self.errors.push(what);
+            }
+            let all = self.met.get_mut(rfc).into_iter().flatten().enumerate();
+            for (_, met) in all.filter(|(at, met)| found.contains(at) && met.code.is_empty()) {
+                met.exception = Some(one_line(reason));
+            }
+        }
+    }
+
     /// The requirements that a quote is about; an error is noted if there is no such sentence.
     fn find(
         &mut self,

@@ -108,7 +108,7 @@ fn count(spec: &Spec, coverage: &Coverage, level: Level) -> Count {
             count.all += 1;
             count.code += usize::from(!met.code.is_empty());
             count.tests += usize::from(!met.tests.is_empty());
-            count.excepted += usize::from(met.exception.is_some());
+            count.excepted += usize::from(met.exception.is_some() && met.code.is_empty());
         }
     }
     count

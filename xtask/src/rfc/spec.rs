@@ -78,6 +78,32 @@ impl Spec {
         Err(Mismatch::Nowhere(self.alike(section, quote)))
     }
 
+    /// Indices of the requirements of a section; `6.2*` also of those below it.
+    pub(super) fn of_section(&self, name: &str) -> Vec<usize> {
+        let is_meant = |section: &str| match name.strip_suffix('*') {
+            Some(above) => section
+                .strip_prefix(above)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+            None => section == name,
+        };
+        self.indices(|requirement| is_meant(&requirement.section))
+    }
+
+    /// Indices of the requirements that begin so.
+    pub(super) fn starting(&self, start: &str) -> Vec<usize> {
+        let start = squeezed(start);
+        self.indices(|requirement| {
+            !start.is_empty() && squeezed(&requirement.quote).starts_with(&start)
+        })
+    }
+
+    fn indices(&self, is_meant: impl Fn(&Requirement) -> bool) -> Vec<usize> {
+        let all = self.requirement.iter().enumerate();
+        all.filter(|(_, requirement)| is_meant(requirement))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     /// The quote as a whole, or sentence by sentence when it leaves something out in between.
     fn find_in(&self, section: &str, quote: &str) -> Option<Vec<usize>> {
         let page = Page::of(self, section);
@@ -337,6 +363,17 @@ mod tests {
         let near = spec().find("3.1", "A host MUST keep all connections.");
         let hint = "A host MUST keep half-open connections (MUST-1).".to_owned();
         assert_eq!(near, Err(Mismatch::Nowhere(Some(hint))));
+    }
+
+    #[test]
+    fn sections_and_beginnings_mean_several() {
+        let spec = spec();
+        assert_eq!(spec.of_section("3.1"), [0, 1]);
+        assert_eq!(spec.of_section("3*"), [0, 1, 2]);
+        assert_eq!(spec.of_section("3"), [0; 0]);
+        assert_eq!(spec.starting("It"), [1, 2]);
+        assert_eq!(spec.starting("A host  MUST"), [0]);
+        assert_eq!(spec.starting(" "), [0; 0]);
     }
 
     #[test]

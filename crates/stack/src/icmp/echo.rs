@@ -36,6 +36,12 @@ pub(super) fn answer<D: Driver>(
     //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6
     //# The IP source address in an ICMP Echo Reply MUST be the same as the specific-destination
     //# address (defined in Section 3.2.1.3) of the corresponding ICMP Echo Request message.
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-8.4
+    //# When an upper-layer protocol sends one or more packets in response to a received packet that
+    //# included a Routing header, the response packet(s) must not include a Routing header that was
+    //# automatically derived by "reversing" the received Routing header UNLESS the integrity and
+    //# authenticity of the received Source Address and Routing header have been verified (e.g., via
+    //# the use of an Authentication header in the received packet).
     let path = ip.path(Some(packet.destination), packet.source);
     let mut path = path.map_err(|_| DropReason::NoRoute)?;
     if ip.resolve(now, &mut path) != Resolution::Ready {

@@ -213,6 +213,10 @@ fn u2_the_peer_of_a_closed_port_is_refused() {
     assert_eq!(pair.a.udp_send_to(pair.now, socket, b"x", None), Ok(1));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+//= type=test
+//# (f) Finally, in order to limit the bandwidth and forwarding costs incurred by originating ICMPv6
+//# error messages, an IPv6 node MUST limit the rate of ICMPv6 error messages it originates.
 #[test]
 fn c7_outgoing_errors_are_limited_in_all_and_per_target() {
     let mut limiter = Limiter::new(HashKey::new([1; 16]), 1);

@@ -16,6 +16,8 @@ use crate::address;
 use crate::counters::DropReason;
 use crate::ip::{Complaint, Ip, Packet, QUOTE_MAX_SIX};
 
+/// Types from here on are no errors (RFC 4443 section 2.1).
+const FIRST_INFORMATIONAL: u8 = 128;
 /// Bytes of an error that are read: its header, a packet with some extension headers, ports.
 const READ_MAX: usize = 256;
 
@@ -117,6 +119,8 @@ impl Icmp {
         //# (a) If the message is a response to a message sent to one of the
         //# node's unicast addresses, the Source Address of the reply MUST be
         //# that same address.
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-2.2
+        //# the Source Address of the ICMPv6 packet MUST be a unicast address belonging to the node.
         let source = Some(about.destination).filter(|a| !a.is_multicast());
         let protocol = IpProtocol::ICMPV6;
         let ends = (source, about.source);
@@ -173,6 +177,18 @@ fn six_check<D: Driver>(
     let parsed = Message::parse_unverified(bytes);
     let (message, header_len) = parsed.map_err(|_| DropReason::IcmpMalformed)?;
     let kind = match message {
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-4.1
+        //# Every node MUST implement an ICMPv6 Echo responder function that receives Echo Requests
+        //# and originates corresponding Echo Replies.
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-4.2
+        //# Every node MUST implement an ICMPv6 Echo responder function that receives Echo Requests
+        //# and originates corresponding Echo Replies.
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-4.2
+        //# The source address of an Echo Reply sent in response to a unicast Echo Request message
+        //# MUST be the same as the destination address of that Echo Request message.
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-4.2
+        //# The data received in the ICMPv6 Echo Request message MUST be returned entirely and
+        //# unmodified in the ICMPv6 Echo Reply message.
         Message::EchoRequest { ident, seq } => {
             frame.strip(header_len);
             // one question, a thousand answers (RFC 4443 section 4.2 allows it)
@@ -182,18 +198,44 @@ fn six_check<D: Driver>(
             return echo::answer(ip, now, packet, (ident, seq), frame).map(|()| None);
         }
         // robustness 6.6: no link has less
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# If a node receives a Packet Too Big message reporting a next-hop MTU that is less than
+        //# the IPv6 minimum link MTU, it must discard it.
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# A node must not reduce its estimate of the Path MTU below the IPv6 minimum link MTU on
+        //# receipt of a Packet Too Big message.
         Message::PacketTooBig { mtu } if mtu < u32::from(ipv6::MIN_MTU) => {
             return Err(DropReason::IcmpIgnored);
         }
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-3.2
+        //# An incoming Packet Too Big message MUST be passed to the upper-layer process if the
+        //# relevant process can be identified (see Section 2.4, (d)).
         Message::PacketTooBig { mtu } => {
             ReportKind::FragmentationNeeded(u16::try_from(mtu).unwrap_or(u16::MAX))
         }
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-3.1
+        //# A node receiving the ICMPv6 Destination Unreachable message MUST notify the upper-layer
+        //# process if the relevant process can be identified (see Section 2.4, (d)).
         Message::DestinationUnreachable { code } => ReportKind::Unreachable(in_four(code)),
         Message::ParameterProblem {
             code: Problem::NEXT_HEADER,
             ..
         } => ReportKind::Unreachable(Unreachable4::PROTOCOL.0),
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-3.3
+        //# An incoming Time Exceeded message MUST be passed to the upper-layer process if the
+        //# relevant process can be identified (see Section 2.4, (d)).
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-3.4
+        //# A node receiving this ICMPv6 message MUST notify the upper-layer process if the relevant
+        //# process can be identified (see Section 2.4, (d)).
         Message::TimeExceeded { .. } | Message::ParameterProblem { .. } => ReportKind::Soft,
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+        //# (a) If an ICMPv6 error message of unknown type is received at its destination, it MUST
+        //# be passed to the upper-layer process that originated the packet that caused the error,
+        //# where this can be identified (see Section 2.4, (d)).
+        Message::Other { kind, .. } if kind < FIRST_INFORMATIONAL => ReportKind::Soft,
+        //= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+        //# (b) If an ICMPv6 informational message of unknown type is received, it MUST be silently
+        //# discarded.
         Message::EchoReply { .. } | Message::Other { .. } => {
             return Err(DropReason::IcmpIgnored);
         }

@@ -65,6 +65,9 @@ impl<D: Driver> Ip<D> {
             IpAddr::V4(_) => ipv4::HEADER_LEN,
             IpAddr::V6(_) => ipv6::HEADER_LEN + FRAGMENT_LEN,
         };
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+        //# The lengths of the fragments must be chosen such that the resulting fragment packets fit
+        //# within the MTU of the path to the packet's destination(s).
         let size = (mtu as usize).saturating_sub(headers) / UNIT * UNIT;
         if size <= what.transport.len() {
             return Err(Full);
@@ -96,6 +99,9 @@ impl<D: Driver> Ip<D> {
                 return Ok(sent);
             }
             sent += 1;
+            //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+            //# Fragments must not be created that overlap with any other fragments created from the
+            //# original packet.
             offset += len;
         }
         Ok(sent)
@@ -128,6 +134,8 @@ fn write(
 ) -> Option<()> {
     let header = path.header?;
     let link_header = header.as_slice();
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+    //# These headers must be in the first fragment.
     let transport = match cut.offset {
         0 => what.transport,
         _ => &[],
@@ -160,6 +168,11 @@ fn write(
             header.emit(ip)?;
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+            //# The Per-Fragment headers must consist of the IPv6 header plus any extension headers
+            //# that must be processed by nodes en route to the destination, that is, all headers up
+            //# to and including the Routing header if present, else the Hop-by-Hop Options header
+            //# if present, else no extension headers.
             let (base, fragment) = ip.split_at_mut_checked(ipv6::HEADER_LEN)?;
             let header = ipv6::Header {
                 traffic_class: path.tos,

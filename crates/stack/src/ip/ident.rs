@@ -34,6 +34,9 @@ impl Idents {
     //= https://www.rfc-editor.org/rfc/rfc6864#section-4.3
     //# >> Sources emitting non-atomic datagrams MUST NOT repeat IPv4 ID values within one MDL for a
     //# given source address/destination address/protocol tuple.
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+    //# The Identification must be different than that of any other fragmented packet sent recently*
+    //# with the same Source Address and Destination Address.
     pub(super) fn next(
         &mut self,
         source: IpAddr,

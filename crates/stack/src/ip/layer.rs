@@ -211,7 +211,15 @@ impl<D: Driver> Ip<D> {
         if planted!(MtuIgnored) {
             return current;
         }
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# After receiving a Packet Too Big message, a node must attempt to avoid eliciting more
+        //# such messages in the near future.
         let reduced = self.mtus.reduce(destination, mtu, current, now);
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-5.2
+        //# The packetization layers must be notified about decreases in the PMTU.
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-5.2
+        //# Any packetization layer instance (for example, a TCP connection) that is actively using
+        //# the path must be notified if the PMTU estimate is decreased.
         if reduced != current {
             self.epoch = self.epoch.wrapping_add(1);
         }

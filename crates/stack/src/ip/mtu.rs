@@ -10,6 +10,13 @@ use gannet_wire::ipv6;
 /// No message makes a path narrower than this; Linux's `min_pmtu`.
 pub(super) const MTU_MIN: u32 = 552;
 /// How long a message is believed; Linux's `mtu_expires`.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//# An attempt to detect an increase (by sending a packet larger than the current estimate) must not
+//# be done less than 5 minutes after a Packet Too Big message has been received for the given path.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//# Nodes may detect increases in PMTU, but because doing so requires sending packets larger than
+//# the current estimated PMTU, and because the likelihood is that the PMTU will not have increased,
+//# this must be done at infrequent intervals.
 const EXPIRY: Duration = Duration::from_secs(600);
 /// Most destinations remembered.
 const ENTRIES_MAX: usize = 256;
@@ -36,6 +43,8 @@ impl PathMtus {
 
     /// The MTU to use where the link has `link_mtu`.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc8201#section-5.2
+    //# Rather, a node must associate a PMTU value with some local representation of a path.
     pub(super) fn effective(&self, destination: IpAddr, link_mtu: u32) -> u32 {
         let known = self.list.iter().find(|n| n.destination == destination);
         known.map_or(link_mtu, |n| n.mtu.min(link_mtu))
@@ -69,6 +78,17 @@ impl PathMtus {
             return current;
         }
         let mtu = told.max(least);
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-6
+        //# A node, however, must not raise its estimate of the PMTU based on a Packet Too Big
+        //# message, so it should not be vulnerable to this attack.
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# When a node receives a Packet Too Big message, it must reduce its estimate of the PMTU
+        //# for the relevant path, based on the value of the MTU field in the message.
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# The node must reduce the size of the packets it is sending along the path.
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+        //# A node must not increase its estimate of the Path MTU in response to the contents of a
+        //# Packet Too Big message.
         if mtu >= current {
             return current;
         }

@@ -163,6 +163,11 @@ impl Reassembly {
             Ok(Outcome::Partial) => Ok(None),
             Ok(Outcome::Complete) => self.finish(number, links, frame).map(Some),
             Err(reason @ (DropReason::FragmentOverlap | DropReason::FragmentConflict)) => {
+                //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+                //# If any of the fragments being reassembled overlap with any other fragments being
+                //# reassembled for the same packet, reassembly of that packet must be abandoned and
+                //# all the fragments that have been received for that packet must be discarded, and
+                //# no ICMP error messages should be sent.
                 self.spoil(number, links);
                 Err(reason)
             }
@@ -185,6 +190,11 @@ impl Reassembly {
         //# There MUST be a reassembly timeout.
         let (timeout, octets) = match key.source {
             IpAddr::V4(source) => (self.timeout_v4, source.to_ipv6_mapped().octets()),
+            //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+            //# If insufficient fragments are received to complete reassembly of a packet within 60
+            //# seconds of the reception of the first-arriving fragment of that packet, reassembly
+            //# of that packet must be abandoned and all the fragments that have been received for
+            //# that packet must be discarded.
             IpAddr::V6(source) => (self.timeout_v6, source.octets()),
         };
         let expires = now + timeout;
@@ -380,6 +390,9 @@ fn refer(slot: &mut Slot, ranges: Option<&[Range]>) -> bool {
 /// What no fragment of an honest sender is like.
 fn possible(piece: &Piece, is_ipv6: bool) -> Result<(), DropReason> {
     // Most payload behind the header that the whole datagram would have.
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-5
+    //# A node must be able to accept a fragmented packet that, after reassembly, is as large as
+    //# 1500 octets.
     let most = if is_ipv6 { 65_535 } else { 65_535 - 20 };
     if piece.len == 0 {
         return Err(DropReason::FragmentEmpty);

@@ -47,6 +47,13 @@ impl<D: Driver> Ip<D> {
         let nowhere = destination.is_unspecified()
             || destination.is_multicast()
             || source.is_some_and(|s| !same_family(s, destination));
+        //= https://www.rfc-editor.org/rfc/rfc6724#section-4
+        //# Regardless, if the application or upper layer specifies a source address that is not in
+        //# the candidate set for the destination, then the network layer MUST treat this as an
+        //# error.
+        //= https://www.rfc-editor.org/rfc/rfc6724#section-4
+        //# If the application or upper layer specifies a source address that is in the candidate
+        //# set for the destination, then the network layer MUST respect that choice.
         if nowhere || source.is_some_and(|s| !self.is_local(s)) {
             return Err(NoRoute);
         }

@@ -437,6 +437,10 @@ fn the_longest_prefix_decides() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//= type=test
+//# An attempt to detect an increase (by sending a packet larger than the current estimate) must not
+//# be done less than 5 minutes after a Packet Too Big message has been received for the given path.
 #[test]
 fn c5_path_mtu_floor_and_expiry() {
     let (mut pair, socket) = bare();

@@ -256,6 +256,9 @@ impl Discovery {
             // strangers never push anybody out
             if room {
                 let entry = Neighbour {
+                    //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+                    //# If a Neighbor Cache entry is created for the router, its reachability state
+                    //# MUST be set to STALE as specified in Section 7.3.3.
                     state: State::Stale,
                     mac,
                     router: is_router,
@@ -265,10 +268,15 @@ impl Discovery {
             }
             return room;
         };
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.3
+        //# If a Neighbor Cache entry already exists, its IsRouter flag MUST NOT be modified.
         entry.router |= is_router;
         let waited = matches!(entry.state, State::Incomplete { .. } | State::Failed { .. });
         if entry.mac != mac {
             entry.mac = mac;
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+            //# If a cache entry already exists and is updated with a different link-layer address,
+            //# the reachability state MUST also be set to STALE.
             entry.state = State::Stale;
             self.changed |= waited;
             if !waited {
@@ -299,16 +307,27 @@ impl Discovery {
                 return false;
             };
             entry.mac = mac;
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+            //# - If the Solicited flag is set, the state of the entry MUST be set to REACHABLE.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.1
+            //# Receipt of other Neighbor Discovery messages, such as Router Advertisements and
+            //# Neighbor Advertisement with the Solicited flag set to zero, MUST NOT be treated as a
+            //# reachability confirmation.
             entry.state = if told.solicited {
                 reached
             } else {
                 State::Stale
             };
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+            //# - The IsRouter flag in the cache entry MUST be set based on the Router flag in the
+            //# received advertisement.
             entry.router = told.router;
             self.changed = true;
             return true;
         }
         let differs = told.mac.is_some_and(|mac| mac != entry.mac);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+        //# Otherwise, the received advertisement should be ignored and MUST NOT update the cache.
         if differs && !told.overriding {
             //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
             //# If the state of the entry is REACHABLE, set it to STALE, but do not update the entry
@@ -318,6 +337,16 @@ impl Discovery {
             }
             return false;
         }
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+        //# If the Override flag is set, or the supplied link-layer address is the same as that in
+        //# the cache, or no Target Link-Layer Address option was supplied, the received
+        //# advertisement MUST update the Neighbor Cache entry as follows:
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+        //# - The link-layer address in the Target Link-Layer Address option MUST be inserted in the
+        //# cache (if one is supplied and differs from the already recorded address).
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+        //# If the Solicited flag is zero and the link-layer address was updated with a different
+        //# address, the state MUST be set to STALE.
         if let Some(mac) = told.mac.filter(|_| differs) {
             entry.mac = mac;
             entry.state = State::Stale;
@@ -329,6 +358,19 @@ impl Discovery {
         }
         entry.router = told.router;
         false
+    }
+
+    /// A router advertised itself: if it is known it is known to be one.
+    pub fn mark_router(&mut self, link: LinkId, address: Ipv6Addr) {
+        if let Some(entry) = self.table.get_mut(&(link, address)) {
+            entry.router = true;
+        }
+    }
+
+    /// Whether a neighbour is known, and known to be a host only.
+    pub fn is_no_router(&self, link: LinkId, address: Ipv6Addr) -> bool {
+        let entry = self.table.get(&(link, address));
+        entry.is_some_and(|n| !n.router && n.mac != MacAddr::ZERO)
     }
 
     /// When [`Discovery::poll`] has something to do; `None`: nothing is waited for.
@@ -395,6 +437,9 @@ enum Expired {
 
 /// What an entry's timer, if it has expired, makes of it.
 fn expire(entry: &mut Neighbour, now: Instant, retrans: Duration) -> Expired {
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+    //# Retransmissions MUST be rate-limited to at most one solicitation per neighbor every
+    //# RetransTimer milliseconds.
     let next_try = now + retrans;
     let give_up = State::Failed {
         until: now + FAILED,

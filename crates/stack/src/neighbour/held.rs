@@ -53,6 +53,11 @@ impl Held {
     //# when the address has been resolved.
     /// Keeps `frame`; returns the one that had to make room, to be thrown away.
     #[must_use]
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+    //# While waiting for address resolution to complete, the sender MUST, for each neighbor, retain
+    //# a small queue of packets waiting for address resolution to complete.
+    //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+    //# The queue MUST hold at least one packet, and MAY contain more.
     pub fn push(&mut self, frame: HeldFrame) -> Option<HeldFrame> {
         let same = |f: &HeldFrame| (f.link, f.next_hop) == (frame.link, frame.next_hop);
         let victim = if self.frames.iter().filter(|f| same(f)).count() >= PER_NEIGHBOUR {

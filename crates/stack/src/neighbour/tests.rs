@@ -119,6 +119,13 @@ fn questions_for_our_address_are_answered() {
     assert!(sent(&mut pair).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+//= type=test
+//# While waiting for address resolution to complete, the sender MUST, for each neighbor, retain a
+//# small queue of packets waiting for address resolution to complete.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+//= type=test
+//# The queue MUST hold at least one packet, and MAY contain more.
 #[test]
 fn the_latest_packets_wait_for_the_answer() {
     let mut pair = Pair::wire(1, &WireConfig::default());

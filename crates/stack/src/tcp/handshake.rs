@@ -745,6 +745,14 @@ pub(super) fn effective_mss(peer_mss: u32, path: &Path, timestamps: bool) -> u32
 
 /// Bytes of IP and TCP headers without options.
 pub(super) fn headers(path: &Path) -> u32 {
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-8.3
+    //# When computing the maximum payload size available for upper-layer data, an upper-layer
+    //# protocol must take into account the larger size of the IPv6 header relative to the IPv4
+    //# header.
+    //= https://www.rfc-editor.org/rfc/rfc8200#section-8.3
+    //# When using TCP over IPv6, the MSS must be computed as the maximum packet size minus 60
+    //# octets, because the minimum-length IPv6 header (i.e., an IPv6 header with no extension
+    //# headers) is 20 octets longer than a minimum-length IPv4 header.
     (path.ip_header_len() + HEADER_LEN) as u32
 }
 

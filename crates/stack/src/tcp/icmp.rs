@@ -90,12 +90,24 @@ fn meaning(kind: IcmpErrorKind) -> TcpError {
 }
 
 fn reduce_mtu<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, mtu: u16) {
+    //= https://www.rfc-editor.org/rfc/rfc8201#section-4
+    //# Because each of these messages (and the dropped packets they respond to) consume network
+    //# resources, nodes using Path MTU Discovery must detect decreases in PMTU as fast as possible.
     let mtu = cx.ip.reduce_mtu(conn.remote.ip(), u32::from(mtu), cx.now);
     if mtu >= conn.path.mtu {
         return;
     }
     conn.path.mtu = mtu;
     if let State::Open(open) = &mut conn.state {
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-5.4
+        //# A packetization layer (e.g., TCP) must use the PMTU for the path(s) in use by a
+        //# connection; it should not send segments that would result in packets larger than the
+        //# PMTU, except to probe during PMTU Discovery (this probe packet must not be fragmented to
+        //# the PMTU).
+        //= https://www.rfc-editor.org/rfc/rfc8201#section-5.4
+        //# A TCP implementation must also store the Maximum Segment Size (MSS) value received from
+        //# its peer, which represents the EMTU_R, the largest packet that can be reassembled by the
+        //# receiver, and must not send any segment larger than this MSS, regardless of the PMTU.
         let mss = BlackHole::mss(open, &conn.path);
         open.send.set_mss(mss);
         open.refresh();

@@ -482,6 +482,11 @@ fn u1_checksums() {
 //= type=test
 //# If the computed checksum is zero, it is transmitted as all ones (the equivalent in one's
 //# complement arithmetic).
+//= https://www.rfc-editor.org/rfc/rfc8200#section-8.1
+//= type=test
+//# That is, whenever originating a UDP packet, an IPv6 node must compute a UDP checksum over the
+//# packet and the pseudo-header, and, if that computation yields a result of zero, it must be
+//# changed to hex FFFF for placement in the UDP header.
 #[test]
 fn u1_a_checksum_of_zero_is_sent_as_ones() {
     for checksum in [Checksum::Software, Checksum::Partial] {

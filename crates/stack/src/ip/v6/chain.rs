@@ -66,6 +66,11 @@ impl<D: Driver> Ip<D> {
         let chain = match Chain::parse(bytes) {
             Ok(chain) => chain,
             Err(error) => {
+                //= https://www.rfc-editor.org/rfc/rfc4443#section-3.4
+                //# If an IPv6 node processing a packet finds a problem with a field in the IPv6
+                //# header or extension headers such that it cannot complete processing the packet,
+                //# it MUST discard the packet and SHOULD originate an ICMPv6 Parameter Problem
+                //# message to the packet's source, indicating the type and location of the problem.
                 self.complain_about(packet, error, bytes);
                 return Err(reason(error));
             }

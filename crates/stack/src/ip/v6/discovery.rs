@@ -41,6 +41,9 @@ impl<D: Driver> Ip<D> {
         //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.1
         //# - The IP Hop Limit field has a value of 255, i.e., the packet
         //# could not possibly have been forwarded by a router.
+        //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.1
+        //# A node MUST silently discard any Neighbor Solicitation or Advertisement message that
+        //# does not pass the validity checks specified in [RFC4861].
         if hop_limit != nd::HOP_LIMIT {
             return Err(DropReason::DiscoveryHopLimit);
         }
@@ -69,6 +72,12 @@ impl<D: Driver> Ip<D> {
         let bytes = buffer.get(..read).unwrap_or(&[]);
         //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.1
         //# - All included options have a length that is greater than zero.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.1
+        //# A node MUST silently discard any received Neighbor Solicitation messages that do not
+        //# satisfy all of the following validity checks:
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.2
+        //# A node MUST silently discard any received Neighbor Advertisement messages that do not
+        //# satisfy all of the following validity checks:
         let parsed = Message::parse(bytes).map_err(|_| DropReason::DiscoveryMalformed)?;
         let ends = (packet.link, source, destination);
         self.discovered(now, ends, parsed)
@@ -81,7 +90,16 @@ impl<D: Driver> Ip<D> {
         (message, options): (Message, Options<'_>),
     ) -> Result<(), DropReason> {
         match message {
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.2
+            //# The Prefix Information option appears in Router Advertisement packets and MUST be
+            //# silently ignored for other messages.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.3
+            //# This option MUST be silently ignored for other Neighbor Discovery messages.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.4
+            //# This option MUST be silently ignored for other Neighbor Discovery messages.
             Message::NeighbourSolicitation { target } => {
+                //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.1
+                //# These options MUST be silently ignored for other Neighbor Discovery messages.
                 let mac = options.source_link_address();
                 self.solicited(now, ends, target, mac)
             }
@@ -104,6 +122,10 @@ impl<D: Driver> Ip<D> {
             }
             // we are no router; and no router tells us of better ones (RFC 4861 section 8.3: a host
             // that receives a redirect SHOULD update, but need not)
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.1
+            //# Hosts MUST silently discard any received Router Solicitation Messages.
+            //= https://www.rfc-editor.org/rfc/rfc4861#section-6.2.6
+            //# A host MUST silently discard any received Router Solicitation messages.
             Message::RouterSolicitation | Message::Redirect { .. } => {
                 Err(DropReason::DiscoveryIgnored)
             }
@@ -128,9 +150,15 @@ impl<D: Driver> Ip<D> {
         if probe && (mac.is_some() || destination != nd::solicited_node(target)) {
             return Err(DropReason::DiscoveryBadSender);
         }
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.3
+        //# A valid Neighbor Solicitation that does not meet any of the following requirements MUST
+        //# be silently discarded:
         let Some(own) = self.own_mut(link, target).copied() else {
             return Err(DropReason::DiscoveryIgnored);
         };
+        //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.3
+        //# In all cases, a node MUST NOT respond to a Neighbor Solicitation for a tentative
+        //# address.
         if own.is_tentative() {
             //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.3
             //# If the source address of the Neighbor Solicitation is the unspecified
@@ -142,6 +170,9 @@ impl<D: Driver> Ip<D> {
             return Ok(());
         }
         let ours = self.hardware_address(link);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.3
+        //# If the Source Address is the unspecified address, the node MUST NOT create or update the
+        //# Neighbor Cache entry.
         let learnt = mac.filter(|mac| mac.is_unicast() && Some(*mac) != ours && !probe);
         if let Some(mac) = learnt
             && self
@@ -155,6 +186,9 @@ impl<D: Driver> Ip<D> {
         //# If the source of the solicitation is the unspecified address, the
         //# node MUST set the Solicited flag to zero and multicast the
         //# advertisement to the all-nodes address.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.4
+        //# Otherwise, the node MUST set the Solicited flag to one and unicast the advertisement to
+        //# the Source Address of the solicitation.
         let (to, station) = match probe {
             true => (nd::ALL_NODES, None),
             false => (
@@ -166,6 +200,21 @@ impl<D: Driver> Ip<D> {
             // whoever asked comes again, and is asked meanwhile
             return Ok(());
         }
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+        //# It MUST NOT be set in multicast advertisements or in unsolicited unicast advertisements.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+        //# This option MUST be included on link layers that have addresses when responding to
+        //# multicast solicitations.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+        //# The option MUST be included for multicast solicitations in order to avoid infinite
+        //# Neighbor Solicitation "recursion" when the peer node does not have a cache entry to
+        //# return a Neighbor Advertisements message.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.4
+        //# If the solicitation's IP Destination Address is a multicast address, the Target
+        //# Link-Layer option MUST be included in the advertisement.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.4
+        //# Furthermore, if the node is a router, it MUST set the Router flag to one; otherwise, it
+        //# MUST set the flag to zero.
         let message = Message::NeighbourAdvertisement {
             router: false,
             solicited: !probe,
@@ -208,6 +257,25 @@ impl<D: Driver> Ip<D> {
         {
             self.send_to_found(link, target, mac);
         }
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+        //# In those cases where the IsRouter flag changes from TRUE to FALSE as a result of this
+        //# update, the node MUST remove that router from the Default Router List and update the
+        //# Destination Cache entries for all destinations using that neighbor as a router as
+        //# specified in Section 7.3.3.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.3
+        //# To properly detect the case where a router switches from being a router to being a host
+        //# (e.g., if its IP forwarding capability is turned off by system management), a node MUST
+        //# compare the Router flag field in all received Neighbor Advertisement messages with the
+        //# IsRouter flag recorded in the Neighbor Cache entry.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.3
+        //# When a node detects that a neighbor has changed from being a router to being a host, the
+        //# node MUST remove that router from the Default Router List and update the Destination
+        //# Cache as described in Section 6.3.5.
+        if self.six.discovery.is_no_router(link, target)
+            && self.six.routers.remove_router(link, target)
+        {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
         Ok(())
     }
 
@@ -231,6 +299,9 @@ impl<D: Driver> Ip<D> {
         };
         //= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.2
         //# - IP Source Address is a link-local address.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.2
+        //# A node MUST silently discard any received Router Advertisement messages that do not
+        //# satisfy all of the following validity checks:
         if !source.is_unicast_link_local() {
             return Err(DropReason::DiscoveryBadSender);
         }
@@ -238,8 +309,19 @@ impl<D: Driver> Ip<D> {
             // nobody wanted autoconfiguration here
             return Err(DropReason::DiscoveryIgnored);
         };
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.7
+        //# Once the host sends a Router Solicitation, and receives a valid Router Advertisement
+        //# with a non-zero Router Lifetime, the host MUST desist from sending additional
+        //# solicitations on that interface, until the next time one of the above events occurs.
         asking.answered();
         self.epoch = self.epoch.wrapping_add(1);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+        //# Hosts accept the union of all received information; the receipt of a Router
+        //# Advertisement MUST NOT invalidate all information received in a previous advertisement
+        //# or from another source.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+        //# In particular, a host MUST NOT interpret the unspecified value as meaning change back to
+        //# the default value that was in use before the first Router Advertisement was received.
         if hop_limit != 0 {
             self.six.hop_limit = hop_limit;
         }
@@ -252,18 +334,46 @@ impl<D: Driver> Ip<D> {
         }
         let lifetime = now + Duration::from_secs(u64::from(router_lifetime));
         let mut believed = self.six.routers.set_router(now, (link, source), lifetime);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-9
+        //# Thus, a receiver MUST NOT associate any action with the absence of an option in a
+        //# particular packet.
         if let Some(mac) = options.source_link_address().filter(|mac| mac.is_unicast())
             && self
                 .six
                 .discovery
-                .heard_from(now, link, (source, mac), router_lifetime > 0)
+                .heard_from(now, link, (source, mac), true)
         {
             self.send_to_found(link, source, mac);
         }
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+        //# If the advertisement contains a Source Link-Layer Address option, the link-layer address
+        //# SHOULD be recorded in the Neighbor Cache entry for the router (creating an entry if
+        //# necessary) and the IsRouter flag in the Neighbor Cache entry MUST be set to TRUE.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+        //# If no Source Link-Layer Address is included, but a corresponding Neighbor Cache entry
+        //# exists, its IsRouter flag MUST be set to TRUE.
+        self.six.discovery.mark_router(link, source);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-9
+        //# All options specified in this document MUST be recognized.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-9
+        //# Options in Neighbor Discovery packets can appear in any order; receivers MUST be
+        //# prepared to process them independently of their order.
         for option in options {
             match option {
                 NdOption::Prefix(prefix) => believed &= self.prefix_advertised(now, link, &prefix),
                 NdOption::Mtu(mtu) => self.mtu_advertised(link, mtu),
+                //= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.2
+                //# The contents of any defined options that are not specified to be used with
+                //# Router Advertisement messages MUST be ignored and the packet processed as
+                //# normal.
+                //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.1
+                //# The contents of any defined options that are not specified to be used with
+                //# Neighbor Solicitation messages MUST be ignored and the packet processed as
+                //# normal.
+                //= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.2
+                //# The contents of any defined options that are not specified to be used with
+                //# Neighbor Advertisement messages MUST be ignored and the packet processed as
+                //# normal.
                 _ => {}
             }
         }
@@ -279,6 +389,15 @@ impl<D: Driver> Ip<D> {
         //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
         //# - If the prefix is the link-local prefix, silently ignore the
         //# Prefix Information option.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.2
+        //# In other words, if the L flag is not set a host MUST NOT conclude that an address
+        //# derived from the prefix is off-link.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.2
+        //# That is, it MUST NOT update a previous indication that the address is on-link.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+        //# Note, however, that a Prefix Information option with the on-link flag set to zero
+        //# conveys no information concerning on-link determination and MUST NOT be interpreted to
+        //# mean that addresses covered by the prefix are off-link.
         if offer.on_link && !offer.prefix.is_unicast_link_local() && !offer.prefix.is_multicast() {
             let until = until(now, offer.valid_lifetime);
             let network = (offer.prefix, offer.len);

@@ -46,6 +46,9 @@ impl<D: Driver> Ip<D> {
             return Err(DropReason::IpNotForUs);
         }
         // Ethernet pads to 60 bytes: what lies behind the packet is not part of it.
+        //= https://www.rfc-editor.org/rfc/rfc8200#section-5
+        //# From each link to which a node is directly attached, the node must be able to accept
+        //# packets as large as that link's MTU.
         frame.truncate(ipv6::HEADER_LEN + usize::from(header.payload_len));
         let packet = Packet {
             link: id,
@@ -74,6 +77,10 @@ impl<D: Driver> Ip<D> {
             //# The value 59 in the Next Header field of an IPv6 header or any
             //# extension header indicates that there is nothing following that
             //# header.
+            //= https://www.rfc-editor.org/rfc/rfc8200#section-4.7
+            //# If the Payload Length field of the IPv6 header indicates the presence of octets past
+            //# the end of a header whose Next Header field contains 59, those octets must be
+            //# ignored and passed on unchanged if the packet is forwarded.
             IpProtocol::NO_NEXT_HEADER => Err(DropReason::IpNoPayload),
             protocol => Ok(Some((packet, protocol))),
         }
@@ -81,10 +88,18 @@ impl<D: Driver> Ip<D> {
 
     /// Whether packets to `group` are for us: all nodes, the groups of our addresses, those still
     /// being tried out too, and those that somebody wants.
+    //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.2
+    //# In order to improve the robustness of the Duplicate Address Detection algorithm, an
+    //# interface MUST receive and process datagrams sent to the all-nodes multicast address or
+    //# solicited-node multicast address of the tentative address during the delay period.
     pub(in crate::ip) fn six_group_is_ours(&self, link: LinkId, group: Ipv6Addr) -> bool {
         const INTERFACE_ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff01, 0, 0, 0, 0, 0, 0, 1);
         let mut own = self.six.own.iter().filter(|own| own.link == link);
         let solicited = own.any(|own| nd::solicited_node(own.address) == group);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.1
+        //# When a multicast-capable interface becomes enabled, the node MUST join the all-nodes
+        //# multicast address on that interface, as well as the solicited-node multicast address
+        //# corresponding to each of the IP addresses assigned to the interface.
         let all = group == nd::ALL_NODES || group == INTERFACE_ALL_NODES;
         (all && self.speaks_six(link)) || solicited || self.wants_group(link, group.into())
     }

@@ -95,6 +95,10 @@ impl<D: Driver> Ip<D> {
             return self.list_address(own.link, own.address, own.prefix_len);
         }
         let ethernet = self.is_ethernet(own.link);
+        //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4
+        //# Whereas this document does not invalidate such implementations, this kind of
+        //# "optimization" is NOT RECOMMENDED, and new implementations MUST NOT do that
+        //# optimization.
         let tried = ethernet && self.six.config.dad_transmits > 0;
         //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4
         //# Duplicate Address Detection MUST be performed on all unicast
@@ -109,6 +113,9 @@ impl<D: Driver> Ip<D> {
             false => State::InUse,
         };
         // A full list is no obstacle: what comes for our addresses is taken anyway.
+        //= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.2
+        //# Before sending a Neighbor Solicitation, an interface MUST join the all-nodes multicast
+        //# address and the solicited-node multicast address of the tentative address.
         let _ = self.join_group(own.link, nd::solicited_node(own.address).into());
         self.six.own.push(Own { state, ..own });
         if !tried {
@@ -147,6 +154,13 @@ impl<D: Driver> Ip<D> {
     fn drop_address(&mut self, id: LinkId, address: Ipv6Addr) {
         let is = |own: &Own| own.link == id && own.address == address;
         self.six.own.retain(|own| !is(own));
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.1
+        //# In such cases the node MUST join and leave the solicited-node multicast address
+        //# corresponding to the new and old addresses, respectively.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.1
+        //# Note that multiple unicast addresses may map into the same solicited-node multicast
+        //# address; a node MUST NOT leave the solicited-node multicast group until all assigned
+        //# addresses corresponding to that multicast address have been removed.
         self.leave_group(id, nd::solicited_node(address).into());
         if let Some(link) = self.links.get_mut(id) {
             link.config.addresses.retain(|a| a.address != address);
@@ -165,6 +179,10 @@ impl<D: Driver> Ip<D> {
             }
             if now >= own.valid_until {
                 // the list is shorter now; the rest has its turn at once
+                //= https://www.rfc-editor.org/rfc/rfc4862#section-5.5.4
+                //# An invalid address MUST NOT be used as a source address in outgoing
+                //# communications and MUST NOT be recognized as a destination on a receiving
+                //# interface.
                 return self.drop_address(own.link, own.address);
             }
             let State::Tentative { sent, .. } = own.state else {
@@ -201,6 +219,8 @@ impl<D: Driver> Ip<D> {
         let target = own.address;
         let ends = (Ipv6Addr::UNSPECIFIED, nd::solicited_node(target));
         let message = Message::NeighbourSolicitation { target };
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+        //# MUST NOT be included when the source IP address is the unspecified address.
         self.send_discovery(own.link, ends, None, &message, None);
     }
 

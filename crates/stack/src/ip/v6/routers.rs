@@ -11,6 +11,8 @@ use crate::address::contains;
 use crate::link::LinkId;
 
 /// Most default routers.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+//# However, a host MUST retain at least two router addresses and SHOULD retain more.
 const ROUTERS_MAX: usize = 8;
 /// Most networks on links.
 const NETWORKS_MAX: usize = 32;
@@ -98,6 +100,14 @@ impl Routers {
         room
     }
 
+    /// A router says that it is none any more; whether it was one of ours.
+    pub(super) fn remove_router(&mut self, link: LinkId, address: Ipv6Addr) -> bool {
+        let before = self.routers.len();
+        self.routers
+            .retain(|r| r.link != link || r.address != address);
+        self.routers.len() < before
+    }
+
     /// A network is on the link until then. Whether that was believed.
     pub(super) fn set_network(
         &mut self,
@@ -106,6 +116,9 @@ impl Routers {
         (prefix, len): (Ipv6Addr, u8),
         until: Instant,
     ) -> bool {
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.6.2
+        //# The bits in the prefix after the prefix length are reserved and MUST be initialized to
+        //# zero by the sender and ignored by the receiver.
         let same = |n: &Network| {
             n.link == link && n.len == len && contains(n.prefix.into(), len, prefix.into())
         };

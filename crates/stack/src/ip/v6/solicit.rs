@@ -15,6 +15,8 @@ use crate::link::LinkId;
 use crate::neighbour::Solicit;
 
 /// Longest message that we send: a fixed part of 24 bytes, one option.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-9
+//# When adding options to an ND packet, a node MUST NOT exceed the link MTU.
 const MESSAGE_MAX: usize = 32;
 
 /// The station, or stations, that a group of IPv6 is sent to.
@@ -33,6 +35,10 @@ impl<D: Driver> Ip<D> {
     /// Expired timers of IPv6.
     pub(in crate::ip) fn poll_six(&mut self, now: Instant) {
         self.poll_own(now);
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.5
+        //# When removing a router from the Default Router list, the node MUST update the
+        //# Destination Cache in such a way that all entries using the router perform next-hop
+        //# determination again rather than continue sending traffic to the (deleted) router.
         if self.six.routers.poll(now) {
             self.epoch = self.epoch.wrapping_add(1);
         }
@@ -61,15 +67,35 @@ impl<D: Driver> Ip<D> {
     }
 
     /// The best source for `destination` among our addresses on `link`.
+    //= https://www.rfc-editor.org/rfc/rfc6724#section-4
+    //# In any case, multicast addresses and the unspecified address MUST NOT be included in a
+    //# candidate set.
+    //= https://www.rfc-editor.org/rfc/rfc4443#section-2.2
+    //# If the node has more than one unicast address, it MUST choose the Source Address of the
+    //# message as follows:
+    //= https://www.rfc-editor.org/rfc/rfc4443#section-2.2
+    //# the Source Address of the ICMPv6 packet MUST be a unicast address belonging to the node.
     pub(in crate::ip) fn six_source(
         &self,
         link: LinkId,
         destination: Ipv6Addr,
     ) -> Option<Ipv6Addr> {
         let own = self.six.own.iter();
+        //= https://www.rfc-editor.org/rfc/rfc6724#section-4
+        //# For all multicast and link-local destination addresses, the set of candidate source
+        //# addresses MUST only include addresses assigned to interfaces belonging to the same link
+        //# as the outgoing interface.
+        //= https://www.rfc-editor.org/rfc/rfc6724#section-4
+        //# For site-local unicast destination addresses, the set of candidate source addresses MUST
+        //# only include addresses assigned to interfaces belonging to the same site as the outgoing
+        //# interface.
         let in_use = own.filter(|own| own.link == link && !own.is_tentative());
         let candidates = in_use.map(|own| source::Candidate {
             address: own.address,
+            //= https://www.rfc-editor.org/rfc/rfc4862#section-5.5.4
+            //# IP and higher layers (e.g., TCP, UDP) MUST continue to accept and process datagrams
+            //# destined to a deprecated address as normal since a deprecated address is still a
+            //# valid address for the interface.
             deprecated: self.six.clock >= own.preferred_until,
         });
         source::choose(candidates, destination)
@@ -90,6 +116,12 @@ impl<D: Driver> Ip<D> {
         //# If the solicitation is being sent to a solicited-node multicast
         //# address, the sender MUST include its link-layer address (if it has
         //# one) as a Source Link-Layer Address option.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+        //# Otherwise, on link layers that have addresses this option MUST be included in multicast
+        //# solicitations and SHOULD be included in unicast solicitations.
+        //= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.3
+        //# A node MUST NOT send Neighbor Solicitations to the same neighbor more frequently than
+        //# once every RetransTimer milliseconds.
         let tell = NdOption::SourceLinkAddress as fn(MacAddr) -> NdOption<'static>;
         self.send_discovery(
             ask.link,

@@ -28,6 +28,10 @@ pub(super) fn choose(
 }
 
 /// Whether `a` is to be preferred over `b`: the first rule that tells them apart decides.
+//= https://www.rfc-editor.org/rfc/rfc6724#section-5
+//# In the case that a given rule produces a tie, i.e., provides an "equal to" result for the two
+//# addresses, the remaining rules MUST be applied (in order) to just those addresses that are tied
+//# to break the tie.
 fn prefers(a: &Candidate, b: &Candidate, destination: Ipv6Addr) -> bool {
     //= https://www.rfc-editor.org/rfc/rfc6724#section-5
     //# Rule 1: Prefer same address.
@@ -64,12 +68,20 @@ fn prefers(a: &Candidate, b: &Candidate, destination: Ipv6Addr) -> bool {
 
 /// The scope of an address (RFC 6724 section 3.1), as multicast addresses write it: link-local 2,
 /// site-local 5, global 14.
+//= https://www.rfc-editor.org/rfc/rfc6724#section-3.4
+//# The loopback address MUST be treated as having link-local scope (Section 4 of [RFC4007]) and
+//# "preferred" (in the RFC 4862 sense) configuration status.
+//= https://www.rfc-editor.org/rfc/rfc6724#section-3.3
+//# For the purposes of this document, these addresses MUST be treated as having global scope.
 pub(super) fn scope(address: Ipv6Addr) -> u8 {
     let [first, second, ..] = address.octets();
     match address {
         a if a.is_multicast() => second & 0xf,
         a if a.is_unicast_link_local() || a.is_loopback() => 0x2,
         _ if first == 0xfe && second & 0xc0 == 0xc0 => 0x5,
+        //= https://www.rfc-editor.org/rfc/rfc6724#section-3.4
+        //# NSAP addresses and other addresses with as-yet-undefined format prefixes MUST be treated
+        //# as having global scope and "preferred" (in the RFC 4862) configuration status.
         _ => 0xe,
     }
 }

@@ -122,6 +122,21 @@ fn six_1_lengths() {
     taken(&[good(), vec![0xee; 40]].concat());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.4
+//= type=test
+//# If Segments Left is zero, the node must ignore the Routing header and proceed to process the
+//# next header in the packet, whose type is identified by the Next Header field in the Routing
+//# header.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4
+//= type=test
+//# Therefore, extension headers must be processed strictly in the order they appear in the packet;
+//# a receiver must not, for example, scan through a packet looking for a particular kind of
+//# extension header and process that header prior to processing all preceding ones.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.1
+//= type=test
+//# IPv6 nodes must accept and attempt to process extension headers in any order and occurring any
+//# number of times in the same packet, except for the Hop-by-Hop Options header, which is
+//# restricted to appear immediately after an IPv6 header only.
 #[test]
 fn six_2_chains_that_are_well() {
     let pad = [17, 0, 1, 4, 0, 0, 0, 0];
@@ -136,6 +151,9 @@ fn six_2_chains_that_are_well() {
     taken(&with_chain(44, &[17, 0, 0, 0, 9, 9, 9, 9]));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4
+//= type=test
+//# The Hop-by-Hop Options header, when present, must immediately follow the IPv6 header.
 #[test]
 fn six_2_chains_without_end() {
     let pad = |next| [next, 0, 1, 4, 0, 0, 0, 0];
@@ -163,6 +181,21 @@ fn six_2_chains_without_end() {
     assert!(dropped(&with_chain(60, &crowded), IpOptions).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4443#section-3.4
+//= type=test
+//# If an IPv6 node processing a packet finds a problem with a field in the IPv6 header or extension
+//# headers such that it cannot complete processing the packet, it MUST discard the packet and
+//# SHOULD originate an ICMPv6 Parameter Problem message to the packet's source, indicating the type
+//# and location of the problem.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.2
+//= type=test
+//# The sequence of options within a header must be processed strictly in the order they appear in
+//# the header; a receiver must not, for example, scan through the header looking for a particular
+//# kind of option and process that option prior to processing all preceding ones.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.2
+//= type=test
+//# The Option Type identifiers are internally encoded such that their highest-order 2 bits specify
+//# the action that must be taken if the processing IPv6 node does not recognize the Option Type:
 #[test]
 fn six_2_unknown_options_ask_for_what_happens() {
     for (kind, tells) in [(0x5e, false), (0x9e, true), (0xde, true)] {
@@ -192,6 +225,16 @@ fn six_2_unknown_options_ask_for_what_happens() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.4
+//= type=test
+//# If, while processing a received packet, a node encounters a Routing header with an unrecognized
+//# Routing Type value, the required behavior of the node depends on the value of the Segments Left
+//# field, as follows:
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.4
+//= type=test
+//# If Segments Left is non-zero, the node must discard the packet and send an ICMP Parameter
+//# Problem, Code 0, message to the packet's Source Address, pointing to the unrecognized Routing
+//# Type.
 #[test]
 fn six_3_routing_headers_with_segments_left() {
     for kind in [0, 2, 4, 253] {
@@ -209,6 +252,23 @@ fn six_3_routing_headers_with_segments_left() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+//= type=test
+//# If the length of a fragment, as derived from the fragment packet's Payload Length field, is not
+//# a multiple of 8 octets and the M flag of that fragment is 1, then that fragment must be
+//# discarded and an ICMP Parameter Problem, Code 0, message should be sent to the source of the
+//# fragment, pointing to the Payload Length field of the fragment packet.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+//= type=test
+//# If the length and offset of a fragment are such that the Payload Length of the packet
+//# reassembled from that fragment would exceed 65,535 octets, then that fragment must be discarded
+//# and an ICMP Parameter Problem, Code 0, message should be sent to the source of the fragment,
+//# pointing to the Fragment Offset field of the fragment packet.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+//= type=test
+//# If any of the fragments being reassembled overlap with any other fragments being reassembled for
+//# the same packet, reassembly of that packet must be abandoned and all the fragments that have
+//# been received for that packet must be discarded, and no ICMP error messages should be sent.
 #[test]
 fn six_4_fragments() {
     let whole = datagram(at(A6, 1), at(B6, 9), &[7; 1000]);
@@ -282,6 +342,25 @@ fn six_5_sources_that_are_no_host() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//= type=test
+//# A node must not increase its estimate of the Path MTU in response to the contents of a Packet
+//# Too Big message.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//= type=test
+//# If a node receives a Packet Too Big message reporting a next-hop MTU that is less than the IPv6
+//# minimum link MTU, it must discard it.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//= type=test
+//# A node must not reduce its estimate of the Path MTU below the IPv6 minimum link MTU on receipt
+//# of a Packet Too Big message.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//= type=test
+//# When a node receives a Packet Too Big message, it must reduce its estimate of the PMTU for the
+//# relevant path, based on the value of the MTU field in the message.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-4
+//= type=test
+//# The node must reduce the size of the packets it is sending along the path.
 #[test]
 fn six_6_no_mtu_below_1280() {
     let (mut pair, _) = bare();
@@ -309,6 +388,14 @@ fn six_6_no_mtu_below_1280() {
     assert_eq!(too_big(9000), 1280);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-8.1
+//= type=test
+//# Any transport or other upper-layer protocol that includes the addresses from the IP header in
+//# its checksum computation must be modified for use over IPv6, to include the 128-bit IPv6
+//# addresses instead of 32-bit IPv4 addresses.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-8.1
+//= type=test
+//# IPv6 receivers must discard UDP packets containing a zero checksum and should log the error.
 #[test]
 fn u1_checksums() {
     let mut none = good();
@@ -322,6 +409,27 @@ fn u1_checksums() {
     assert!(dropped(&wrong, UdpChecksum).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4443#section-2.2
+//= type=test
+//# (a) If the message is a response to a message sent to one of the node's unicast addresses, the
+//# Source Address of the reply MUST be that same address.
+//= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+//= type=test
+//# (c) Every ICMPv6 error message (type < 128) MUST include as much of the IPv6 offending
+//# (invoking) packet (the packet that caused the error) as possible without making the error
+//# message packet exceed the minimum IPv6 MTU [IPv6].
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.7
+//= type=test
+//# If the Payload Length field of the IPv6 header indicates the presence of octets past the end of
+//# a header whose Next Header field contains 59, those octets must be ignored and passed on
+//# unchanged if the packet is forwarded.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4
+//= type=test
+//# If, as a result of processing a header, the destination node is required to proceed to the next
+//# header but the Next Header value in the current header is unrecognized by the node, it should
+//# discard the packet and send an ICMP Parameter Problem message to the source of the packet, with
+//# an ICMP Code value of 1 ("unrecognized Next Header type encountered") and the ICMP Pointer field
+//# containing the offset of the unrecognized value within the original packet.
 #[test]
 fn nobody_listens() {
     let closed = datagram(at(A6, 1), at(B6, 10), &[3; 1300]);
@@ -352,6 +460,9 @@ fn nobody_listens() {
     assert!(dropped(&nothing, IpNoPayload).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+//= type=test
+//# (e) An ICMPv6 error message MUST NOT be originated as a result of receiving the following:
 #[test]
 fn errors_are_not_answered() {
     let closed = datagram(at(B6, 9), at(A6, 10), b"x");
@@ -365,6 +476,19 @@ fn errors_are_not_answered() {
     assert!(dropped(&nobody, IpSource).is_empty());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+//= type=test
+//# (a) If an ICMPv6 error message of unknown type is received at its destination, it MUST be passed
+//# to the upper-layer process that originated the packet that caused the error, where this can be
+//# identified (see Section 2.4, (d)).
+//= https://www.rfc-editor.org/rfc/rfc4443#section-2.4
+//= type=test
+//# (b) If an ICMPv6 informational message of unknown type is received, it MUST be silently
+//# discarded.
+//= https://www.rfc-editor.org/rfc/rfc4443#section-3.1
+//= type=test
+//# A node receiving the ICMPv6 Destination Unreachable message MUST notify the upper-layer process
+//# if the relevant process can be identified (see Section 2.4, (d)).
 #[test]
 fn an_error_reaches_the_connected_socket_once() {
     let (mut pair, _) = bare();
@@ -379,12 +503,35 @@ fn an_error_reaches_the_connected_socket_once() {
     assert_eq!(got, Err(UdpError::Refused));
     let got = pair.b.udp_recv_from(socket, &mut buffer);
     assert_eq!(got, Err(UdpError::WouldBlock));
+    // an error that did not exist yet when this was written says nothing that a socket could use;
+    // TCP is told (RFC 4443 section 2.4 (a))
+    pair.inject_b(&[icmp_six(A6, B6, (100, 0, [0; 4]), &quoted)]);
+    assert_eq!(pair.b.udp_take_error(socket), None);
+    assert_eq!(pair.b.drops().get(IcmpIgnored), 0, "passed on");
+    pair.inject_b(&[icmp_six(A6, B6, (200, 0, [0; 4]), &quoted)]);
+    assert_eq!(pair.b.drops().get(IcmpIgnored), 1, "no error: silence");
     // about a packet of somebody else
     let foreign = datagram(at(A6, 4000), at(B6, 5), &[0; 8]);
     pair.inject_b(&[icmp_six(A6, B6, (1, 4, [0; 4]), &foreign)]);
-    assert_eq!(pair.b.drops().get(IcmpForeignQuote), 1);
+    assert_eq!(pair.b.drops().get(IcmpForeignQuote), 2);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4443#section-4.1
+//= type=test
+//# Every node MUST implement an ICMPv6 Echo responder function that receives Echo Requests and
+//# originates corresponding Echo Replies.
+//= https://www.rfc-editor.org/rfc/rfc4443#section-4.2
+//= type=test
+//# Every node MUST implement an ICMPv6 Echo responder function that receives Echo Requests and
+//# originates corresponding Echo Replies.
+//= https://www.rfc-editor.org/rfc/rfc4443#section-4.2
+//= type=test
+//# The source address of an Echo Reply sent in response to a unicast Echo Request message MUST be
+//# the same as the destination address of that Echo Request message.
+//= https://www.rfc-editor.org/rfc/rfc4443#section-4.2
+//= type=test
+//# The data received in the ICMPv6 Echo Request message MUST be returned entirely and unmodified in
+//# the ICMPv6 Echo Reply message.
 #[test]
 fn echo() {
     let (mut pair, _) = bare();

@@ -171,6 +171,11 @@ fn six_4_an_overlap_spoils_what_has_not_come_yet() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+//= type=test
+//# If insufficient fragments are received to complete reassembly of a packet within 60 seconds of
+//# the reception of the first-arriving fragment of that packet, reassembly of that packet must be
+//# abandoned and all the fragments that have been received for that packet must be discarded.
 #[test]
 fn six_4_sixty_seconds_for_ipv6_and_thirty_for_ipv4() {
     let mut desk = Desk::new((2048, 64), 1 << 20);
@@ -196,6 +201,10 @@ fn six_4_sixty_seconds_for_ipv6_and_thirty_for_ipv4() {
     assert_eq!(desk.table.next_timeout(), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8200#section-5
+//= type=test
+//# A node must be able to accept a fragmented packet that, after reassembly, is as large as 1500
+//# octets.
 #[test]
 fn six_4_longest_payloads() {
     let mut desk = Desk::new((16 * 1024, 64), 1 << 20);

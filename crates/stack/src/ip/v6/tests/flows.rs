@@ -168,6 +168,10 @@ fn a_listener_on_all_addresses_takes_both_families() {
     assert!(!pair.b.tcp_can_accept(six));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6724#section-4
+//= type=test
+//# Regardless, if the application or upper layer specifies a source address that is not in the
+//# candidate set for the destination, then the network layer MUST treat this as an error.
 #[test]
 fn what_cannot_be_connected_to() {
     let mut pair = Pair::six(1, &WireConfig::default());
@@ -221,6 +225,15 @@ fn datagrams_of_both_families_at_one_socket() {
 }
 
 /// RFC 8201: a router with a narrower link behind it says so, and the stream goes on.
+//= https://www.rfc-editor.org/rfc/rfc8201#section-5.4
+//= type=test
+//# A packetization layer (e.g., TCP) must use the PMTU for the path(s) in use by a connection; it
+//# should not send segments that would result in packets larger than the PMTU, except to probe
+//# during PMTU Discovery (this probe packet must not be fragmented to the PMTU).
+//= https://www.rfc-editor.org/rfc/rfc4443#section-3.2
+//= type=test
+//# An incoming Packet Too Big message MUST be passed to the upper-layer process if the relevant
+//# process can be identified (see Section 2.4, (d)).
 #[test]
 fn packet_too_big_narrows_the_segments() {
     let mut pair = Pair::six(1, &WireConfig::default());

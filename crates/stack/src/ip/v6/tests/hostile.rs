@@ -7,6 +7,10 @@ use crate::ip::v6::solicit::group_station;
 use gannet_wire::nd;
 
 /// Advertisements of routers and redirects that came through a router, or from nobody's link.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.2
+//= type=test
+//# A node MUST silently discard any received Router Advertisement messages that do not satisfy all
+//# of the following validity checks:
 #[test]
 fn l6_what_comes_from_afar() {
     let router = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x77);

@@ -68,6 +68,28 @@ fn ignored(packet: &[u8], to: MacAddr, reason: DropReason) {
     assert!(sent(&mut pair).is_empty(), "{reason:?} is not answered");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.1
+//= type=test
+//# A node MUST silently discard any Neighbor Solicitation or Advertisement message that does not
+//# pass the validity checks specified in [RFC4861].
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+//= type=test
+//# If the solicitation is being sent to a solicited-node multicast address, the sender MUST include
+//# its link-layer address (if it has one) as a Source Link-Layer Address option.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.1
+//= type=test
+//# Hosts MUST silently discard any received Router Solicitation Messages.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.2.6
+//= type=test
+//# A host MUST silently discard any received Router Solicitation messages.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.1
+//= type=test
+//# A node MUST silently discard any received Neighbor Solicitation messages that do not satisfy all
+//# of the following validity checks:
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.1.2
+//= type=test
+//# A node MUST silently discard any received Neighbor Advertisement messages that do not satisfy
+//# all of the following validity checks:
 #[test]
 fn l6_what_is_not_believed() {
     let group = nd::solicited_node(B6);
@@ -127,6 +149,17 @@ fn l6_what_is_not_believed() {
     ignored(&packet, to_group, DiscoveryFragment);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.4
+//= type=test
+//# It MUST NOT be set in multicast advertisements or in unsolicited unicast advertisements.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.4
+//= type=test
+//# If the source of the solicitation is the unspecified address, the node MUST set the Solicited
+//# flag to zero and multicast the advertisement to the all-nodes address.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.4
+//= type=test
+//# Otherwise, the node MUST set the Solicited flag to one and unicast the advertisement to the
+//# Source Address of the solicitation.
 #[test]
 fn questions_are_answered() {
     let (mut pair, _) = ethernet();
@@ -159,6 +192,14 @@ fn questions_are_answered() {
     assert_eq!((header.dst, solicited), (nd::ALL_NODES, false));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
+//= type=test
+//# Retransmissions MUST be rate-limited to at most one solicitation per neighbor every RetransTimer
+//# milliseconds.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.3
+//= type=test
+//# A node MUST NOT send Neighbor Solicitations to the same neighbor more frequently than once every
+//# RetransTimer milliseconds.
 #[test]
 fn a_silent_neighbour_is_asked_three_times() {
     let (mut pair, _) = ethernet();
@@ -183,6 +224,30 @@ fn link() -> LinkId {
     pair.link_a
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# Otherwise, the received advertisement should be ignored and MUST NOT update the cache.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# If the Override flag is set, or the supplied link-layer address is the same as that in the
+//# cache, or no Target Link-Layer Address option was supplied, the received advertisement MUST
+//# update the Neighbor Cache entry as follows:
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# - The link-layer address in the Target Link-Layer Address option MUST be inserted in the cache
+//# (if one is supplied and differs from the already recorded address).
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# - If the Solicited flag is set, the state of the entry MUST be set to REACHABLE.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# If the Solicited flag is zero and the link-layer address was updated with a different address,
+//# the state MUST be set to STALE.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.1
+//= type=test
+//# Receipt of other Neighbor Discovery messages, such as Router Advertisements and Neighbor
+//# Advertisement with the Solicited flag set to zero, MUST NOT be treated as a reachability
+//# confirmation.
 #[test]
 fn states_of_an_entry() {
     let link = link();
@@ -290,6 +355,14 @@ fn trying() -> Pair<WireDriver> {
     pair
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.4
+//= type=test
+//# Duplicate Address Detection MUST be performed on all unicast addresses prior to assigning them
+//# to an interface, regardless of whether they are obtained through stateless autoconfiguration,
+//# DHCPv6, or manual configuration, with the following exceptions:
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.3
+//= type=test
+//# MUST NOT be included when the source IP address is the unspecified address.
 #[test]
 fn an_address_is_tried_out_first() {
     let mut pair = trying();
@@ -307,6 +380,18 @@ fn an_address_is_tried_out_first() {
     assert!(pair.b.is_local(B6.into()) && !pair.b.has_tentative_addresses());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.3
+//= type=test
+//# In all cases, a node MUST NOT respond to a Neighbor Solicitation for a tentative address.
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.5
+//= type=test
+//# A tentative address that is determined to be a duplicate as described above MUST NOT be assigned
+//# to an interface, and the node SHOULD log a system management error.
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.4.2
+//= type=test
+//# In order to improve the robustness of the Duplicate Address Detection algorithm, an interface
+//# MUST receive and process datagrams sent to the all-nodes multicast address or solicited-node
+//# multicast address of the tentative address during the delay period.
 #[test]
 fn an_address_that_others_have_is_not_taken() {
     let group = nd::solicited_node(B6);

@@ -73,6 +73,14 @@ fn global(pair: &Pair<WireDriver>) -> Vec<Ipv6Addr> {
     own.collect()
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.7
+//= type=test
+//# Once the host sends a Router Solicitation, and receives a valid Router Advertisement with a
+//# non-zero Router Lifetime, the host MUST desist from sending additional solicitations on that
+//# interface, until the next time one of the above events occurs.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-4.1
+//= type=test
+//# MUST NOT be included if the Source Address is the unspecified address.
 #[test]
 fn routers_are_asked_for() {
     let mut pair = autoconf();
@@ -153,6 +161,15 @@ fn an_address_is_made_of_a_prefix() {
     assert_eq!(global(&again), [own]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.5.4
+//= type=test
+//# An invalid address MUST NOT be used as a source address in outgoing communications and MUST NOT
+//# be recognized as a destination on a receiving interface.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.5
+//= type=test
+//# When removing a router from the Default Router list, the node MUST update the Destination Cache
+//# in such a way that all entries using the router perform next-hop determination again rather than
+//# continue sending traffic to the (deleted) router.
 #[test]
 fn lifetimes_end() {
     let mut pair = autoconf();
@@ -180,6 +197,11 @@ fn lifetimes_end() {
     assert!(sent.is_err(), "the router is none any more");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4862#section-5.5.4
+//= type=test
+//# IP and higher layers (e.g., TCP, UDP) MUST continue to accept and process datagrams destined to
+//# a deprecated address as normal since a deprecated address is still a valid address for the
+//# interface.
 #[test]
 fn a_deprecated_address_is_avoided() {
     let mut pair = autoconf();
@@ -205,6 +227,65 @@ fn a_deprecated_address_is_avoided() {
     assert_eq!(from(&pair), 2, "not deprecated");
 }
 
+/// A router that answers as a host is no router any more; one that answers as a router stays.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# - The IsRouter flag in the cache entry MUST be set based on the Router flag in the received
+//# advertisement.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.5
+//= type=test
+//# In those cases where the IsRouter flag changes from TRUE to FALSE as a result of this update,
+//# the node MUST remove that router from the Default Router List and update the Destination Cache
+//# entries for all destinations using that neighbor as a router as specified in Section 7.3.3.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.3
+//= type=test
+//# To properly detect the case where a router switches from being a router to being a host (e.g.,
+//# if its IP forwarding capability is turned off by system management), a node MUST compare the
+//# Router flag field in all received Neighbor Advertisement messages with the IsRouter flag
+//# recorded in the Neighbor Cache entry.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-7.3.3
+//= type=test
+//# When a node detects that a neighbor has changed from being a router to being a host, the node
+//# MUST remove that router from the Default Router List and update the Destination Cache as
+//# described in Section 6.3.5.
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+//= type=test
+//# If no Source Link-Layer Address is included, but a corresponding Neighbor Cache entry exists,
+//# its IsRouter flag MUST be set to TRUE.
+#[test]
+fn a_router_that_becomes_a_host_is_left() {
+    let told = |router| Message::NeighbourAdvertisement {
+        router,
+        solicited: true,
+        overriding: true,
+        target: ROUTER,
+    };
+    let mut pair = autoconf();
+    pair.pass(Duration::from_secs(2));
+    let mut own = pair.b.ip().six.own.iter();
+    let own = own.find(|own| own.link == pair.link_b);
+    let ends = (ROUTER, own.expect("a link-local address").address);
+    let station = MacAddr([2, 0, 0, 0, 0, 2]);
+    let mut answers = |pair: &mut Pair<WireDriver>, router| {
+        let option = [NdOption::TargetLinkAddress(ROUTER_MAC)];
+        let packet = message(ends, 255, &told(router), &option);
+        pair.inject_b(&[frame(station, ROUTER_MAC, EtherType::IPV6, &packet)]);
+        pair.b.ip().six.routers.routers().len()
+    };
+    let source = [NdOption::SourceLinkAddress(ROUTER_MAC)];
+    advertise(&mut pair, ROUTER, 1800, &source);
+    assert_eq!(pair.b.ip().six.routers.routers().len(), 1);
+    assert_eq!(answers(&mut pair, true), 1);
+    assert_eq!(answers(&mut pair, false), 0, "a host now");
+    // advertising itself it is a router again, also when it does not tell its station
+    advertise(&mut pair, ROUTER, 1800, &[]);
+    assert_eq!(answers(&mut pair, true), 1);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.2
+//= type=test
+//# A node MUST silently discard any received Router Advertisement messages that do not satisfy all
+//# of the following validity checks:
 #[test]
 fn l6_advertisements_that_are_not_believed() {
     let mut pair = autoconf();
@@ -248,6 +329,9 @@ fn l6_advertisements_that_are_not_believed() {
     assert_eq!(global(&pair), before);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc4861#section-6.3.4
+//= type=test
+//# However, a host MUST retain at least two router addresses and SHOULD retain more.
 #[test]
 fn l6_a_thousand_prefixes_and_routers() {
     let mut pair = autoconf();

@@ -21,6 +21,10 @@ fn chosen(destination: &str, candidates: &[&str]) -> std::string::String {
 
 use std::string::ToString;
 
+//= https://www.rfc-editor.org/rfc/rfc6724#section-3.4
+//= type=test
+//# The loopback address MUST be treated as having link-local scope (Section 4 of [RFC4007]) and
+//# "preferred" (in the RFC 4862 sense) configuration status.
 #[test]
 fn the_rfc_s_examples() {
     for (destination, candidates, best) in [
@@ -56,6 +60,11 @@ fn the_rfc_s_examples() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6724#section-5
+//= type=test
+//# In the case that a given rule produces a tie, i.e., provides an "equal to" result for the two
+//# addresses, the remaining rules MUST be applied (in order) to just those addresses that are tied
+//# to break the tie.
 #[test]
 fn each_rule_alone() {
     for (destination, candidates, best) in [

@@ -122,6 +122,10 @@ fn what_the_option_says() {
 //= type=test
 //# >> Sources emitting non-atomic datagrams MUST NOT repeat IPv4 ID values within one MDL for a
 //# given source address/destination address/protocol tuple.
+//= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
+//= type=test
+//# The Identification must be different than that of any other fragmented packet sent recently*
+//# with the same Source Address and Destination Address.
 #[test]
 fn i10_each_datagram_has_an_identification_of_its_own() {
     let (mut pair, from, _) = pair_over(&bare(Checksum::Software));
