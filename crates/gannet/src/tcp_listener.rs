@@ -57,10 +57,26 @@ impl TcpListener {
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's.
     pub fn bind(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        Self::listen(host, address, false)
+    }
+
+    /// As [`TcpListener::bind`]; on `::` for IPv6 alone (RFC 3493's IPV6_V6ONLY), so that another
+    /// may listen on 0.0.0.0 at the same port.
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind`].
+    pub fn bind_only_v6(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpListener> {
+        Self::listen(host, address, true)
+    }
+
+    fn listen(host: &Host, address: impl ToSocketAddrs, only_six: bool) -> io::Result<TcpListener> {
         first_that_works(address, |at| {
             let inner = host.inner();
             let listening = inner.shared.call(|shard, _| {
-                let id = shard.stack.tcp_listen(at, BACKLOG)?;
+                let id = match only_six {
+                    true => shard.stack.tcp_listen_only_six(at, BACKLOG)?,
+                    false => shard.stack.tcp_listen(at, BACKLOG)?,
+                };
                 Ok((id, shard.stack.tcp_listener_address(id).unwrap_or(at)))
             });
             let (id, local) = listening.map_err(|error| listen_failed(at, error))?;
@@ -173,6 +189,16 @@ impl TcpListener {
     /// None.
     pub fn set_fast_open(&self, pending: u16) -> io::Result<()> {
         self.set_option(TcpOption::FastOpen(pending));
+        Ok(())
+    }
+
+    /// No segment of the connections to come has more than `bytes`, options included (at least 48),
+    /// in either direction; `None`, the default: `TcpConfig::max_segment`.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_max_segment(&self, bytes: Option<u16>) -> io::Result<()> {
+        self.set_option(TcpOption::MaxSegment(bytes));
         Ok(())
     }
 

@@ -224,6 +224,16 @@ impl TcpStream {
         Ok(())
     }
 
+    /// No segment of this connection has more than `bytes` from now on, options included (at least
+    /// 48); never raised again. What the peer sends: see `TcpConfig::max_segment` and
+    /// [`crate::TcpListener::set_max_segment`].
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_max_segment(&self, bytes: u16) -> io::Result<()> {
+        self.set_option(TcpOption::MaxSegment(Some(bytes)))
+    }
+
     /// `true`: small writes leave at once, rather than waiting for what is unacknowledged (Nagle).
     ///
     /// # Errors

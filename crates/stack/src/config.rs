@@ -98,6 +98,17 @@ pub struct TcpConfig {
     pub receive_buffer_max: u32,
     /// How long an acknowledgement may wait for company. RFC 9293: below 500 ms.
     pub delayed_ack: Duration,
+    /// Retransmission time-out before the first round trip is measured, of SYNs too; doubled each
+    /// time. 1 ms to 60 s; RFC 6298: one second. Less sends needless copies where paths are long.
+    pub initial_rto: Duration,
+    /// Least time that a retransmission waits beyond the round trip. 1 ms to 60 s; RFC 6298 wants
+    /// one second in all, Linux has 200 ms. Less repairs a lost tail sooner, and takes for lost
+    /// what a peer acknowledges late: not below what peers may delay acknowledgements by.
+    pub min_rto: Duration,
+    /// Most bytes in a segment, both ways (announced in the SYN), whatever the link takes: for
+    /// links whose tunnels do not say how narrow they are. `None`: as the link has it. Per connection:
+    /// `TcpOption::MaxSegment`.
+    pub max_segment: Option<u16>,
     /// How long a connection stays in TIME-WAIT (2 MSL).
     pub time_wait: Duration,
     /// How long an orphan waits for the peer's FIN in FIN-WAIT-2.
@@ -251,6 +262,9 @@ impl Default for TcpConfig {
             receive_buffer: 256 << 10,
             receive_buffer_max: 16 << 20,
             delayed_ack: Duration::from_millis(40),
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_millis(200),
+            max_segment: None,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             orphan_timeout: Duration::from_secs(120),

@@ -8,6 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use gannet_base::Instant;
 use gannet_link::{Driver, OwnedBlock, Pool};
 
+use super::black_hole::BlackHole;
 use super::connection::{Connection, State};
 use super::counters::TcpEvent;
 use super::engine::Tcp;
@@ -580,6 +581,9 @@ impl Tcp {
                 open.template = None; // ordinary segments do not tell it
                 open.refresh();
             }
+            open.peer_mss = open.peer_mss.min(settings.max_segment());
+            let mss = BlackHole::mss(open, &conn.path);
+            open.send.lower_mss(mss);
             open.send.nagle = settings.nagle;
             open.send.buffer = settings.send_buffer;
             if open.send.set_control(settings.congestion, pacing) {

@@ -21,12 +21,13 @@ use super::header::{self, Outgoing};
 use super::isn;
 use super::output;
 use super::recv::Recv;
+use super::rtt::{RttConfig, RttEstimator};
 use super::segment::Segment;
 use super::send::Send;
 use super::seq::SeqNum;
 use super::transitions::Phase;
 use super::window::WindowScale;
-use crate::config::{CongestionControl, EcnMode};
+use crate::config::{CongestionControl, EcnMode, TcpConfig};
 use crate::hash::FourTuple;
 use crate::ip::{Path, Resolution};
 
@@ -36,7 +37,7 @@ const DEFAULT_MSS: u16 = 536;
 const DEFAULT_MSS_SIX: u16 = 1220;
 /// A peer that accepts less is not believed: tiny segments cost more than they carry
 /// (CVE-2019-11479; the floor is Linux's).
-const MIN_MSS: u16 = 48;
+pub(super) const MIN_MSS: u16 = 48;
 /// Bytes that time stamps take in every segment.
 const TIMESTAMPS_LEN: u32 = 12;
 
@@ -209,15 +210,20 @@ impl Opening {
     }
 
     /// When the SYN is sent that just left, and when again if nobody answers.
-    fn sent(&mut self, now: Instant) {
+    fn sent(&mut self, now: Instant, config: &TcpConfig) {
         if self.sent == 0 {
             self.sent_at = now;
         }
-        // RFC 6298: 1 s, doubled each time
+        // RFC 6298: 1 s, or what the host says, doubled each time
         let shift = u32::from(self.sent.min(6));
         self.sent = self.sent.saturating_add(1);
-        let second = if planted!(SynTooSoon) { 100 } else { 1000 };
-        self.resend_at = now + Duration::from_millis(second << shift);
+        let first = RttConfig::of(config).initial_rto;
+        let first = if planted!(SynTooSoon) {
+            first / 10
+        } else {
+            first
+        };
+        self.resend_at = now + first * (1 << shift);
     }
 
     /// Control bits of our SYN or SYN-ACK, and what its packet has in the ECN field.
@@ -341,10 +347,13 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         }
         // The neighbour was there, and may be again: whoever got our answer is connected, and not
         // to be refused because his link is down for a while. It counts as sent.
-        Resolution::Failed if acks.is_some() && opening.sent > 0 => return opening.sent(cx.now),
+        Resolution::Failed if acks.is_some() && opening.sent > 0 => {
+            return opening.sent(cx.now, cx.config);
+        }
         Resolution::Failed => return conn.fail(cx.ip, Some(TcpError::HostUnreachable)),
     }
     let mss = path.mtu.saturating_sub(headers(path)).min(65_495);
+    let mss = mss.min(settings.max_segment());
     let (flags, ecn) = opening.flags(acks.is_some(), settings.congestion);
     let mut options = opening.options(mss, cx.now, acks.is_some());
     let text = fast_open::prepare(opening, cx, (path, acks.is_some()), &mut options);
@@ -381,7 +390,7 @@ pub(super) fn send_syn<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         return;
     }
     *segments_sent += 1;
-    opening.sent(cx.now);
+    opening.sent(cx.now, cx.config);
 }
 
 impl State {
@@ -631,8 +640,9 @@ pub(super) fn halves<D: Driver>(
     let timestamp = opening.offer.timestamp;
     let timestamps = timestamp.is_some();
     let peer_mss = u32::from(opening.offer.mss(conn.local.is_ipv6()));
+    let peer_mss = peer_mss.min(conn.settings.max_segment());
     let send_mss = effective_mss(peer_mss, &conn.path, timestamps);
-    let mut rtt = Send::estimator();
+    let mut rtt = RttEstimator::new(&RttConfig::of(cx.config));
     rtt.on_established(opening.sent > 1);
     if opening.sent == 1 {
         rtt.on_sample(cx.now.saturating_duration_since(opening.sent_at));

@@ -3,14 +3,16 @@
 //! Samples come from the record of what was sent and when (`sent.rs`): microseconds, where time
 //! stamps count milliseconds. One for each round trip feeds the time-out, all feed the minimum.
 //!
-//! Deviation: section 2.4 wants a minimum of one second. We use 200 ms as Linux and others do (and
-//! as Linux does, as a floor on the variance term, so the time-out is at least `SRTT + 200 ms`: a
+//! Deviation: section 2.4 wants a minimum of one second. We use 200 ms (`TcpConfig::min_rto`) as
+//! Linux and others do (and as Linux does, as a floor on the variance term, so the time-out is at least `SRTT + 200 ms`: a
 //! peer that delays acknowledgements by up to 200 ms causes no spurious time-out). One second
 //! makes every lost tail cost 5 times more, while 4 * RTTVAR already covers what the RFC feared.
 
 use core::time::Duration;
 
 use gannet_base::Instant;
+
+use crate::config::TcpConfig;
 
 mod dormant;
 mod least;
@@ -25,7 +27,7 @@ pub struct RttConfig {
     pub initial_rto: Duration,
     /// Floor of the variance term, hence of the time-out.
     pub min_rto: Duration,
-    /// Ceiling of the time-out, also while backing off.
+    /// Ceiling of the time-out, also while backing off; the same everywhere.
     pub max_rto: Duration,
     /// Clock granularity G.
     pub granularity: Duration,
@@ -46,6 +48,19 @@ impl RttConfig {
 //# seconds.
 const _: () = assert!(RttConfig::DEFAULT.max_rto.as_secs() >= 60);
 
+impl RttConfig {
+    /// As the host says, within bounds: a time-out that is nothing would never let an answer come.
+    pub(super) fn of(config: &TcpConfig) -> RttConfig {
+        const LEAST: Duration = Duration::from_millis(1);
+        const MOST: Duration = Duration::from_secs(60);
+        RttConfig {
+            initial_rto: config.initial_rto.clamp(LEAST, MOST),
+            min_rto: config.min_rto.clamp(LEAST, MOST),
+            ..RttConfig::DEFAULT
+        }
+    }
+}
+
 impl Default for RttConfig {
     fn default() -> Self {
         Self::DEFAULT
@@ -62,7 +77,8 @@ const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
 /// Estimates the round-trip time of one connection and derives its retransmission time-out.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    config: &'static RttConfig,
+    /// Floor of the variance term, in microseconds.
+    floor: u32,
     /// SRTT and RTTVAR, absent before the first sample.
     smoothed: Option<Smoothed>,
     /// Time-out without back-off.
@@ -82,14 +98,15 @@ struct Smoothed {
 impl RttEstimator {
     /// An estimator without samples.
     #[must_use]
-    pub fn new(config: &'static RttConfig) -> Self {
+    pub fn new(config: &RttConfig) -> Self {
         //= https://www.rfc-editor.org/rfc/rfc6298#section-2
         //# (2.1) Until a round-trip time (RTT) measurement has been made for a
         //# segment sent between the sender and receiver, the sender SHOULD
         //# set RTO <- 1 second
-        let base_rto = config.initial_rto.min(config.max_rto);
+        let base_rto = config.initial_rto.min(RttConfig::DEFAULT.max_rto);
+        let floor = config.granularity.max(config.min_rto).as_micros();
         Self {
-            config,
+            floor: u32::try_from(floor).unwrap_or(u32::MAX),
             smoothed: None,
             base_rto,
             back_off: 0,
@@ -135,9 +152,9 @@ impl RttEstimator {
     }
 
     fn computed_rto(&self, Smoothed { srtt, rttvar }: Smoothed) -> Duration {
-        let floor = nanos(self.config.granularity).max(nanos(self.config.min_rto));
+        let floor = u64::from(self.floor) * 1000;
         let variance = rttvar.saturating_mul(4).max(floor);
-        Duration::from_nanos(srtt.saturating_add(variance)).min(self.config.max_rto)
+        Duration::from_nanos(srtt.saturating_add(variance)).min(RttConfig::DEFAULT.max_rto)
     }
 
     /// The retransmission time-out now, back-off included.
@@ -145,7 +162,7 @@ impl RttEstimator {
     pub fn rto(&self) -> Duration {
         self.base_rto
             .saturating_mul(1 << self.back_off)
-            .min(self.config.max_rto)
+            .min(RttConfig::DEFAULT.max_rto)
     }
 
     /// The time-out without back-off: the interval used by idle restart and tail probes.

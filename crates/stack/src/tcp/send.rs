@@ -28,7 +28,7 @@ use super::congestion::{ABC_LIMIT_MERGED, Congestion, Pacer};
 use super::ecn::EcnSender;
 use super::error::TcpError;
 use super::rack::Rack;
-use super::rtt::{RttConfig, RttEstimator};
+use super::rtt::RttEstimator;
 use super::send_queue::SendQueue;
 use super::sent::Sent;
 use super::seq::SeqNum;
@@ -289,11 +289,6 @@ impl Send {
         self.rack = Rack::new(first);
     }
 
-    /// Default estimator.
-    pub(super) fn estimator() -> RttEstimator {
-        RttEstimator::new(&RttConfig::DEFAULT)
-    }
-
     /// Sequence number behind everything we will send: the FIN's, if there is one.
     fn end(&self) -> SeqNum {
         let fin = u32::from(self.fin != Fin::Open);
@@ -388,6 +383,15 @@ impl Send {
     pub(super) fn before_queueing(&mut self, now: Instant) {
         if self.una == self.end() {
             self.last_progress = now;
+        }
+    }
+
+    /// Full segments become smaller from now on; what is under way may arrive.
+    pub(super) fn lower_mss(&mut self, mss: u32) {
+        if mss < self.mss {
+            self.mss = mss;
+            self.congestion.set_smss(mss);
+            self.forget_size();
         }
     }
 

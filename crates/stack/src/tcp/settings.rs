@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::handshake::MIN_MSS;
 use super::socket::TcpOption;
 use super::user_timeout::UserTimeouts;
 use super::window::Nagle;
@@ -19,6 +20,8 @@ pub(super) struct Settings {
     /// How far it grows by itself; 0 once the application has set it.
     pub(super) send_buffer_max: u32,
     pub(super) receive_buffer: Option<u32>,
+    /// Most bytes in a segment; 0: no limit.
+    max_segment: u16,
     pub(super) ttl: u8,
     pub(super) tos: u8,
     /// How many connections with data in their SYN a listener lets wait for the end of the
@@ -42,6 +45,7 @@ impl Settings {
             send_buffer: config.send_buffer,
             send_buffer_max: config.send_buffer_max,
             receive_buffer: None,
+            max_segment: config.max_segment.map_or(0, limit),
             ttl: Path::TTL,
             tos: 0,
             fast_open: match config.fast_open.server {
@@ -78,6 +82,7 @@ impl Settings {
             TcpOption::ReceiveBuffer(bytes) => {
                 self.receive_buffer = Some(bytes.clamp(2048, 1 << 30));
             }
+            TcpOption::MaxSegment(most) => self.max_segment = most.map_or(0, limit),
             TcpOption::Linger(time) => self.linger = time,
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2
             //# Time to Live (TTL): The TTL value used to send TCP segments MUST be configurable
@@ -90,6 +95,14 @@ impl Settings {
             TcpOption::TypeOfService(tos) => self.tos = tos & !ECN,
             TcpOption::FastOpen(most) => self.fast_open = most,
             TcpOption::CongestionControl(control) => self.congestion = control,
+        }
+    }
+
+    /// Most bytes in a segment, without options.
+    pub(super) fn max_segment(&self) -> u32 {
+        match self.max_segment {
+            0 => u32::MAX,
+            most => most.into(),
         }
     }
 
@@ -110,3 +123,8 @@ impl Settings {
 
 /// The bits of the type of service that are not Differentiated Services (RFC 3168 section 5).
 const ECN: u8 = 3;
+
+/// A limit of a segment's length that leaves room for options and something behind them.
+fn limit(most: u16) -> u16 {
+    most.max(MIN_MSS)
+}

@@ -103,6 +103,10 @@ pub enum TcpOption {
     SendBuffer(u32),
     /// Receive buffer in bytes; switches its growth off.
     ReceiveBuffer(u32),
+    /// Most bytes in a segment (Linux's TCP_MAXSEG), at least 48, options included; `None`: as link
+    /// and peer have it. Of a listener: announced and obeyed; of an open connection: obeyed from
+    /// now on, and never raised. For connections we open: [`crate::TcpConfig::max_segment`].
+    MaxSegment(Option<u16>),
     /// What closing does with unsent data: `Some(0)` resets.
     Linger(Option<Duration>),
     /// Time to live of every packet; 64 at first, 0 is taken as 1 (RFC 9293 MUST-49).

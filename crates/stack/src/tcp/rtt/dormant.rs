@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
-use super::{RttConfig, RttEstimator, Smoothed, least::Least, nanos};
+use super::{RttEstimator, Smoothed, least::Least, nanos};
 
 /// An estimator with its times in nanoseconds, `u64::MAX` for none.
 #[derive(Debug)]
@@ -15,14 +15,15 @@ pub(in crate::tcp) struct RestingRtt {
     latest: u64,
     least: (u64, u64),
     least_until: Instant,
+    floor: u32,
     back_off: u8,
 }
 
 impl RttEstimator {
-    /// What stays; its limits are those of every connection.
+    /// What stays.
     pub(in crate::tcp) fn fold(self) -> RestingRtt {
         let RttEstimator {
-            config: _,
+            floor,
             smoothed,
             base_rto,
             back_off,
@@ -36,6 +37,7 @@ impl RttEstimator {
             latest: latest.map_or(u64::MAX, nanos),
             least: (nanos(least.before), nanos(least.now)),
             least_until: least.until,
+            floor,
             back_off,
         }
     }
@@ -49,7 +51,7 @@ impl RestingRtt {
         };
         let (srtt, rttvar) = (self.srtt, self.rttvar);
         RttEstimator {
-            config: &RttConfig::DEFAULT,
+            floor: self.floor,
             smoothed: (srtt != u64::MAX).then_some(Smoothed { srtt, rttvar }),
             base_rto: time(self.base_rto),
             back_off: self.back_off,

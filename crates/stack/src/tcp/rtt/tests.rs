@@ -43,7 +43,7 @@ fn section_2_4_floor_of_the_variance_and_2_5_ceiling() {
     assert_eq!(e.rto(), MS(210), "SRTT + minimum");
     e.on_sample(Duration::MAX);
     assert_eq!(e.rto(), MS(120_000));
-    static COARSE: RttConfig = RttConfig {
+    const COARSE: RttConfig = RttConfig {
         min_rto: Duration::from_millis(1),
         granularity: Duration::from_millis(500),
         ..RttConfig::DEFAULT

@@ -25,6 +25,7 @@ mod attack;
 mod bottleneck;
 mod close;
 mod closed;
+mod configured;
 mod dormant;
 mod fast_open;
 mod icmp;
