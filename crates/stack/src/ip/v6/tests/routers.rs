@@ -266,7 +266,7 @@ fn a_router_that_becomes_a_host_is_left() {
     let own = own.find(|own| own.link == pair.link_b);
     let ends = (ROUTER, own.expect("a link-local address").address);
     let station = MacAddr([2, 0, 0, 0, 0, 2]);
-    let mut answers = |pair: &mut Pair<WireDriver>, router| {
+    let answers = |pair: &mut Pair<WireDriver>, router| {
         let option = [NdOption::TargetLinkAddress(ROUTER_MAC)];
         let packet = message(ends, 255, &told(router), &option);
         pair.inject_b(&[frame(station, ROUTER_MAC, EtherType::IPV6, &packet)]);
