@@ -58,7 +58,8 @@ fn acceptable(s: &Seg) -> bool {
     let len = s.len() + u32::from(s.flags.contains(FIN));
     let first = s.seq.wrapping_sub(1);
     let last = first.wrapping_add(len.max(1) - 1);
-    (first < 65_535 || last < 65_535) && s.flags.contains(ACK) && !s.flags.intersects(RST | SYN)
+    let edge = if len == 0 { 65_537 } else { 65_535 };
+    (first < edge || last < edge) && s.flags.contains(ACK) && !s.flags.intersects(RST | SYN)
 }
 
 /// T3: text is under way, so that the oldest number not acknowledged and the next differ: what is
