@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use gannet_base::Instant;
 use gannet_stack::udp::{UdpError, UdpId};
 
+use super::cx::{Cx, LATER};
 use super::plan::Datagrams;
-use super::{Cx, LATER};
 use crate::address;
 use crate::pattern::Pattern;
 
@@ -111,7 +111,8 @@ impl Hearer {
             let number = got.first_chunk::<NUMBER>().map(|n| u64::from_le_bytes(*n));
             let number = number.filter(|number| *number < plan.count && len == plan.size);
             let right = number.is_some_and(|n| got == contents(self.exchange, n, plan.size));
-            if !right && !cx.ledger.unseen {
+            let excused = cx.ledger.unseen || (cx.ledger.corrupts && plan.size > 500);
+            if !right && !excused {
                 let text = format!("{}: a datagram of {len} bytes that nobody sent", cx.now);
                 cx.ledger.fail(text);
             }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use gannet_base::Instant;
 use gannet_stack::tcp::{ConnectError, ListenerId};
 
+use super::cx::{Cx, LATER};
 use super::plan::Talk;
 use super::talker::Talker;
-use super::{Cx, LATER};
 use crate::address;
 
 /// Connections that may wait to be accepted.

@@ -56,6 +56,9 @@ pub struct Ledger {
     pub outages: bool,
     /// Bits are flipped that no checksum can show: contents are not judged.
     pub unseen: bool,
+    /// Bits are flipped: in a datagram of several fragments several, and one sum over all of them
+    /// may not show it.
+    pub corrupts: bool,
     /// The shortest time from one host to another and back.
     pub round_trip: Duration,
     /// Datagrams sent and received.

@@ -1,48 +1,20 @@
 //! What the processes of simulated hosts do: state machines over the calls of the stack. Each
 //! judges at once what the stack hands it.
 //!
+//! * [`cx`]: [`Cx`]: what a process can reach.
 //! * [`plan`]: [`Talk`], [`Side`], [`Datagrams`]: what is to be done.
 //! * [`ledger`]: [`Ledger`]: what was sent and received, and what should not have happened.
 //! * [`talker`]: one end of a TCP connection.
 //! * [`door`]: a listener.
 //! * [`datagram`]: both ends of a UDP exchange.
 
+pub mod cx;
 pub mod datagram;
 pub mod door;
 pub mod ledger;
 pub mod plan;
 pub mod talker;
 
+pub use cx::Cx;
 pub use ledger::{End, Ledger};
 pub use plan::{Datagrams, Ending, Side, Talk, Turn};
-
-use core::time::Duration;
-
-use gannet_base::Instant;
-use gannet_stack::Stack;
-
-use crate::address::Family;
-use crate::driver::SimDriver;
-
-/// When who could not begin tries again.
-const LATER: Duration = Duration::from_millis(100);
-
-/// What a process can reach: its host's stack, the time, and the ledger that everybody writes in.
-pub struct Cx<'a> {
-    /// The stack of its host.
-    pub stack: &'a mut Stack<SimDriver>,
-    /// The world's time.
-    pub now: Instant,
-    /// The host's time.
-    pub host_now: Instant,
-    /// What is written down.
-    pub ledger: &'a mut Ledger,
-}
-
-impl Cx<'_> {
-    /// Whether nothing can be begun yet, because the host still asks whether its IPv6 addresses are
-    /// its own (RFC 4862).
-    pub fn is_unsettled(&self, family: Family) -> bool {
-        family == Family::V6 && self.stack.has_tentative_addresses()
-    }
-}

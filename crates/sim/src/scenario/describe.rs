@@ -48,6 +48,11 @@ impl Scenario {
         self.stormy().any(|model| model.faults.corrupt_unseen > 0)
     }
 
+    /// Whether bits are flipped at all.
+    pub fn corrupts(&self) -> bool {
+        self.stormy().any(|model| model.faults.corrupt > 0)
+    }
+
     /// The shortest time from one host to another and back.
     pub fn round_trip(&self) -> Duration {
         let shortest = |model: &Model| {

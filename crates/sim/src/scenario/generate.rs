@@ -184,6 +184,7 @@ fn config(choice: &mut Choice) -> Config {
         CongestionControl::Cubic,
         CongestionControl::NewReno,
         CongestionControl::Dctcp,
+        CongestionControl::Bbr,
     ]);
     tcp.ecn = choice.of(&[
         EcnMode::Active,

@@ -67,6 +67,7 @@ impl<'a, W: Witness> World<'a, W> {
         let mut ledger = Ledger {
             outages: scenario.has_outages(),
             unseen: scenario.corrupts_unseen(),
+            corrupts: scenario.corrupts(),
             round_trip: scenario.round_trip(),
             ..Ledger::default()
         };
