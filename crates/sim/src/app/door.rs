@@ -101,7 +101,8 @@ impl Caller {
             return false;
         }
         let remote = SocketAddr::new(server, plan.port);
-        let id = match cx.stack.tcp_connect(cx.host_now, None, remote) {
+        let local = plan.client_port.map(|port| plan.family.any(port));
+        let id = match cx.stack.tcp_connect(cx.host_now, local, remote) {
             Ok(id) => id,
             Err(ConnectError::AddressInUse) => {
                 self.at = cx.now + LATER;

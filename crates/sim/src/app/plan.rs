@@ -17,6 +17,8 @@ pub struct Talk {
     pub family: Family,
     /// The port it listens on.
     pub port: u16,
+    /// The port that the client calls from, each time; `None`: any.
+    pub client_port: Option<u16>,
     /// When the first connection is made.
     pub begins: Instant,
     /// How many connections, each when the one before is over.

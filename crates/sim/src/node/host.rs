@@ -6,6 +6,7 @@ use gannet_base::{Instant, Rng};
 use gannet_stack::tcp::TcpReady;
 use gannet_stack::{LinkAddress, LinkConfig, LinkId, Stack};
 
+use super::wrap;
 use crate::app::datagram::{Hearer, Speaker};
 use crate::app::door::{Caller, Door};
 use crate::app::talker::Talker;
@@ -107,20 +108,21 @@ impl Host {
             paused_until: Instant::ZERO,
             due: Instant::ZERO,
             plan,
-            lives: 0,
+            lives: 1,
             seed: scenario.seed,
         };
+        let (secret, _) = host.secret();
+        let near = host.plan.near_wrap;
+        let clock = near.and_then(|near| wrap::clock(scenario, number, secret, near));
+        host.clock = clock.map_or(host.clock, Clock::new);
         host.boot(Instant::ZERO, scenario, ledger);
         Some(host)
     }
 
     /// Switches it on, with a new secret.
     pub fn boot(&mut self, now: Instant, scenario: &Scenario, ledger: &mut Ledger) {
-        self.lives += 1;
-        let mut rng = Rng::new(self.seed ^ (self.number as u64) << 48 ^ self.lives << 56);
         let mut config = self.plan.config.clone();
-        rng.fill(&mut config.secret);
-        config.seed = rng.next_u64();
+        (config.secret, config.seed) = self.secret();
         let mut stack = Stack::new(config);
         let addresses = scenario.families.iter().map(|family| LinkAddress {
             address: scenario.address(self.number, *family),
@@ -147,7 +149,16 @@ impl Host {
         };
         machine.open(self.number, scenario, (now, self.clock.read(now)), ledger);
         self.machine = Some(machine);
+        self.lives += 1;
         self.due = now;
+    }
+
+    /// The secret of this life, and its seed.
+    fn secret(&self) -> ([u8; 16], u64) {
+        let mut rng = Rng::new(self.seed ^ (self.number as u64) << 48 ^ self.lives << 56);
+        let mut secret = [0; 16];
+        rng.fill(&mut secret);
+        (secret, rng.next_u64())
     }
 
     /// Switches it off: everything on it is gone, also what closed connections had still to send.

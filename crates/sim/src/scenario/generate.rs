@@ -7,7 +7,7 @@ use gannet_link::{Checksum, Medium};
 use gannet_stack::{Config, CongestionControl, EcnMode};
 
 use super::dice::Choice;
-use super::{HostPlan, Judges, Mishap, MishapKind, Scenario, Topology, WirePlan};
+use super::{HostPlan, Judges, Mishap, MishapKind, NearWrap, Scenario, Topology, WirePlan};
 use crate::address::{self, Family};
 use crate::app::{Datagrams, Ending, Side, Talk, Turn};
 use crate::driver::Interface;
@@ -38,7 +38,7 @@ impl Scenario {
         let mut later = Choice::new(seed ^ 0x6c61_7465_7200_0000);
         let mut frame = frame(&mut choice);
         frame.speaks(&mut later);
-        let hosts = (0..frame.hosts)
+        let mut hosts: Vec<HostPlan> = (0..frame.hosts)
             .map(|number| host(&mut choice, &frame, number))
             .collect();
         let wires = match frame.topology {
@@ -51,7 +51,8 @@ impl Scenario {
             .map(|number| wire(&mut choice, &frame, &base, number))
             .collect();
         let talks = (0..choice.between(1, 3)).map(|index| talk(&mut choice, &frame, index as u16));
-        let talks = talks.collect();
+        let mut talks: Vec<Talk> = talks.collect();
+        numbers(&mut later, &mut hosts, &mut talks);
         let datagrams = (0..choice.of(&[0, 0, 0, 1, 2])).map(|n| datagrams(&mut choice, &frame, n));
         let datagrams = datagrams.collect();
         let mishaps = mishaps(&mut choice, &frame);
@@ -163,6 +164,7 @@ fn host(choice: &mut Choice, frame: &Frame, number: usize) -> HostPlan {
         interface,
         config: config(choice),
         clock: Instant::from_millis(choice.of(&[1000, anywhere, near_wrap])),
+        near_wrap: None,
         coalesce: Duration::from_millis(choice.of(&[0, 0, 0, 0, 1, 10, 50])),
     }
 }
@@ -371,10 +373,28 @@ fn talk(choice: &mut Choice, frame: &Frame, index: u16) -> Talk {
         server,
         family: frame.family(index),
         port: FIRST_PORT + index,
+        client_port: None,
         begins: Instant::ZERO + choice.millis(0, 2000),
         times: choice.of(&[1, 1, 1, 2, 4]),
         up,
         down,
+    }
+}
+
+/// Conversations that use one port again and again, and numbers near their wrap.
+fn numbers(choice: &mut Choice, hosts: &mut [HostPlan], talks: &mut [Talk]) {
+    for (index, talk) in talks.iter_mut().enumerate() {
+        // (who breaks off calls again before the other end has seen the first connection, and
+        // nobody but the stack could tell one from the other)
+        let ends = [talk.up.ending, talk.down.ending];
+        let told_apart = talk.times == 1 || ends == [Ending::Graceful; 2];
+        let one = choice.percent(30) && told_apart;
+        talk.client_port = one.then_some(50_000 + index as u16);
+    }
+    for host in hosts {
+        let numbers = NearWrap::Numbers(choice.magnitude(1, 50_000) as u32);
+        let stamps = NearWrap::Stamps(choice.magnitude(1, 4000) as u32);
+        host.near_wrap = choice.of(&[None, Some(numbers), Some(stamps)]);
     }
 }
 

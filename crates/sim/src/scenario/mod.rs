@@ -78,8 +78,20 @@ pub struct HostPlan {
     pub config: Config,
     /// What its clock shows when the world begins.
     pub clock: Instant,
+    /// In the first conversation its numbers begin shortly before they wrap; then the clock shows
+    /// what that takes.
+    pub near_wrap: Option<NearWrap>,
     /// Its timers expire only at multiples of this; zero: at once.
     pub coalesce: Duration,
+}
+
+/// Numbers that begin shortly before 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NearWrap {
+    /// Sequence numbers, so many bytes before.
+    Numbers(u32),
+    /// Time stamps, so many milliseconds before.
+    Stamps(u32),
 }
 
 /// A link: what each direction is like, and what it is like once it is calm.

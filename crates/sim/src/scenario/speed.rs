@@ -39,6 +39,7 @@ impl Scenario {
             },
             config: Config::new([0; 16], 0),
             clock: Instant::from_millis(1000),
+            near_wrap: None,
             coalesce: Duration::ZERO,
         };
         // frames that arrive stay where they are when they fill a good part of their block
@@ -60,6 +61,7 @@ impl Scenario {
                 client: 0,
                 server: 1,
                 port: 4000,
+                client_port: None,
                 begins: Instant::ZERO,
                 times: 1,
                 up,
