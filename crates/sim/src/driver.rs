@@ -16,8 +16,12 @@ use gannet_link::{
 };
 use gannet_wire::virtio_net::{Flags, Header, Segmentation};
 
+use crate::buffer::Buffer;
 use crate::path::place::link_header_len;
 use crate::path::segment;
+
+/// Most ranges of a frame that is sent.
+const GATHER: usize = 8;
 
 /// Bytes that travel inline when the rest lies in blocks.
 const INLINE: usize = 64;
@@ -52,8 +56,8 @@ pub struct Interface {
 pub struct SimDriver {
     capabilities: Capabilities,
     interface: Interface,
-    inbox: VecDeque<Vec<u8>>,
-    outbox: VecDeque<Vec<u8>>,
+    inbox: VecDeque<Buffer>,
+    outbox: VecDeque<Buffer>,
     /// Offsets of transmitted ranges, to be completed at the next reclaim.
     done: VecDeque<u32>,
     blocked: bool,
@@ -90,7 +94,7 @@ impl Interface {
             mtu: self.mtu,
             tcp_segmentation: if partial { 65_535 } else { 0 },
             udp_segmentation: partial,
-            gather: 8,
+            gather: GATHER as u8,
             checksum: self.checksum,
             hardware_address: self.station,
         }
@@ -104,7 +108,7 @@ impl SimDriver {
     }
 
     /// A frame arrives; whether there was room for it.
-    pub fn arrives(&mut self, mut frame: Vec<u8>) -> bool {
+    pub fn arrives(&mut self, mut frame: Buffer) -> bool {
         if !self.has_room() {
             self.lost.0 += 1;
             return false;
@@ -132,7 +136,7 @@ impl SimDriver {
     }
 
     /// The next frame that leaves.
-    pub fn leaves(&mut self) -> Option<Vec<u8>> {
+    pub fn leaves(&mut self) -> Option<Buffer> {
         self.outbox.pop_front()
     }
 
@@ -156,30 +160,35 @@ impl Driver for SimDriver {
         if self.room() == 0 {
             return false;
         }
-        let mut bytes = Vec::with_capacity(1514);
-        bytes.extend_from_slice(slot.inline());
-        for index in 0..slot.range_count() {
+        let mut parts: [&[u8]; GATHER + 1] = [&[]; GATHER + 1];
+        let ranges = (0..slot.range_count()).map(|index| {
             let (offset, len) = slot.raw_range(index);
-            let range = Range {
-                offset,
-                len,
-                space: Space::Own,
-            };
-            bytes.extend_from_slice(pool.bytes(range).expect("a pinned range"));
+            let space = Space::Own;
+            let range = Range { offset, len, space };
+            pool.bytes(range).expect("a pinned range")
+        });
+        for (part, bytes) in parts
+            .iter_mut()
+            .zip([slot.inline()].into_iter().chain(ranges))
+        {
+            *part = bytes;
+        }
+        let header = offload(slot, self.interface.medium);
+        let outbox = &mut self.outbox;
+        let most = link_header_len(self.interface.medium) + self.interface.mtu as usize;
+        let out = |packet: Buffer| {
+            assert!(packet.len() <= most, "a packet of {} bytes", packet.len());
+            outbox.push_back(packet);
+        };
+        let cut = segment::cut(&header, self.interface.medium, &parts, out);
+        cut.expect("a frame of our own");
+        for index in 0..slot.range_count() {
+            let (offset, _) = slot.raw_range(index);
             match self.interface.holds {
                 true => self.done.push_back(offset),
                 false => pool.completed(offset),
             }
         }
-        let header = offload(slot, self.interface.medium);
-        let outbox = &mut self.outbox;
-        let most = link_header_len(self.interface.medium) + self.interface.mtu as usize;
-        let out = |packet: Vec<u8>| {
-            assert!(packet.len() <= most, "a packet of {} bytes", packet.len());
-            outbox.push_back(packet);
-        };
-        let cut = segment::cut(&header, self.interface.medium, bytes, out);
-        cut.expect("a frame of our own");
         true
     }
 
@@ -275,15 +284,12 @@ fn place(pool: &mut Pool, bytes: &[u8], contiguous: bool) -> Option<Slot> {
     let (head, mut rest) = bytes.split_at_checked(inline)?;
     slot.inline_mut(inline)?.copy_from_slice(head);
     let mut at = if contiguous { INLINE as u32 } else { 0 };
-    let mut taken: Vec<BlockId> = Vec::new();
     while !rest.is_empty() {
         let len = rest.len().min((pool.block_bytes() - at) as usize);
         let block = pool.alloc_for_receive();
         let fits = block.is_some_and(|b| slot.push_range(pool.range(b, at, len as u32)));
         let (Some(block), true) = (block, fits) else {
-            for block in taken.into_iter().chain(block) {
-                pool.release(pool.range(block, 0, 0));
-            }
+            give_back(pool, &slot, block);
             return None;
         };
         let (now, later) = rest.split_at_checked(len)?;
@@ -294,9 +300,20 @@ fn place(pool: &mut Pool, bytes: &[u8], contiguous: bool) -> Option<Slot> {
                 .copy_from_slice(head);
             slot.set_flags(slot.flags() | flags::CONTIGUOUS);
         }
-        taken.push(block);
         at = 0;
         rest = later;
     }
     Some(slot)
+}
+
+/// There was no room for the whole frame: the blocks of `slot`, and one more, are free again.
+fn give_back(pool: &mut Pool, slot: &Slot, block: Option<BlockId>) {
+    for index in 0..slot.range_count() {
+        let (offset, len) = slot.raw_range(index);
+        let space = Space::Own;
+        pool.release(Range { offset, len, space });
+    }
+    if let Some(block) = block {
+        pool.release(pool.range(block, 0, 0));
+    }
 }

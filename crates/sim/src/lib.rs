@@ -14,6 +14,7 @@
 //! | `world/` | the loop over events |
 //! | `judge/` | passive observers that know the rules of TCP |
 //! | `schedule.rs`, `clock.rs` | what happens next; what a host believes the time to be |
+//! | `buffer.rs` | the bytes of a frame, and who found them sound |
 //! | `packet.rs`, `address.rs`, `pattern.rs` | frames parsed, addresses, the bytes that are sent |
 //! | `trace.rs` | what passed, in lines and as a capture |
 //! | `sweep.rs` | many seeds on several threads |
@@ -24,6 +25,7 @@
 
 pub mod address;
 pub mod app;
+pub mod buffer;
 #[cfg(feature = "planted-bugs")]
 pub mod bugs;
 pub mod clock;

@@ -10,6 +10,7 @@ use gannet_drivers::tap::{Kind, Options as TapOptions, TapDriver};
 use gannet_drivers::virtio::{Port, VirtioDriver};
 use gannet_link::frame::RxChecksum;
 use gannet_link::{Arena, Driver, Endpoint, Frame, Medium, Range, Slot, Space};
+use gannet_sim::buffer::Buffer;
 use gannet_sim::path::place::Place as Headers;
 use gannet_sim::path::segment::{self, Uncuttable};
 use gannet_wire::IpProtocol;
@@ -111,7 +112,7 @@ impl End {
 
     /// Takes what came in, cut into packets with complete checksums, at most a batch of frames;
     /// whether anything came.
-    pub fn receive(&mut self, drops: &mut EndDrops, out: &mut Vec<Vec<u8>>) -> bool {
+    pub fn receive(&mut self, drops: &mut EndDrops, out: &mut Vec<Buffer>) -> bool {
         match self {
             End::Packet(endpoint) => receive(endpoint, drops, out),
             End::Tap(endpoint) => receive(endpoint, drops, out),
@@ -197,13 +198,14 @@ fn enter(namespace: &str) -> Result<(), Problem> {
 fn receive<P: Port>(
     endpoint: &mut Endpoint<VirtioDriver<P>>,
     drops: &mut EndDrops,
-    out: &mut Vec<Vec<u8>>,
+    out: &mut Vec<Buffer>,
 ) -> bool {
     let (mut frame, mut budget) = (Frame::new(), BUDGET);
     let mut any = false;
     while endpoint.receive(&mut frame, &mut budget) {
         any = true;
-        let mut bytes = vec![0; frame.len()];
+        let mut bytes = Buffer::new();
+        bytes.resize(frame.len(), 0);
         endpoint.peek(&frame, &mut bytes);
         endpoint.release_frame(&frame);
         drops.uncuttable += u64::from(cut(&frame, bytes, out).is_err());
@@ -213,7 +215,7 @@ fn receive<P: Port>(
 
 /// Cuts a frame as its sender asked. Where the checksum lies the driver no longer says; it is
 /// found again, and computed anew where somebody vouched for it.
-fn cut(frame: &Frame, mut bytes: Vec<u8>, out: &mut Vec<Vec<u8>>) -> Result<(), Uncuttable> {
+fn cut(frame: &Frame, mut bytes: Buffer, out: &mut Vec<Buffer>) -> Result<(), Uncuttable> {
     let headers = Headers::of(&bytes, Medium::Ethernet);
     if frame.gso_size() == 0 {
         if frame.checksum() == RxChecksum::Valid
@@ -236,7 +238,9 @@ fn cut(frame: &Frame, mut bytes: Vec<u8>, out: &mut Vec<Vec<u8>>) -> Result<(), 
         csum_start: headers.transport as u16,
         ..Header::default()
     };
-    segment::cut(&header, Medium::Ethernet, bytes, |packet| out.push(packet))
+    segment::cut(&header, Medium::Ethernet, &[&bytes], |packet| {
+        out.push(packet);
+    })
 }
 
 fn send<P: Port>(endpoint: &mut Endpoint<VirtioDriver<P>>, packet: &[u8]) -> bool {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use gannet_base::{Instant, Rng};
 use gannet_drivers::wait;
 use gannet_link::Medium;
+use gannet_sim::buffer::Buffer;
 use gannet_sim::path::{Model, Path};
 use hdrhistogram::Histogram;
 
@@ -78,7 +79,7 @@ pub struct Joint {
     began: std::time::Instant,
     cpu: f64,
     late: Histogram<u64>,
-    packets: Vec<Vec<u8>>,
+    packets: Vec<Buffer>,
     trace: Option<Trace>,
 }
 

@@ -310,21 +310,26 @@ impl Talker {
         }
     }
 
+    /// Whether it is time, and there is a connection to break off.
+    fn is_to_break_off(&self, cx: &Cx<'_>) -> bool {
+        (self.breaks_off_now() || self.at_end)
+            && cx.stack.tcp_status(self.id).is_some_and(|status| {
+                !matches!(status.state, TcpState::SynSent | TcpState::SynReceived)
+            })
+    }
+
     fn maybe_end(&mut self, cx: &mut Cx<'_>) {
-        let opened = cx.stack.tcp_status(self.id).is_some_and(|status| {
-            !matches!(status.state, TcpState::SynSent | TcpState::SynReceived)
-        });
         match self.side.ending {
             Ending::Graceful if self.shut && self.at_end => {
                 cx.stack.tcp_close(cx.host_now, self.id);
                 self.finish(cx, End::Done);
             }
-            Ending::CloseAfter(_) if opened && (self.breaks_off_now() || self.at_end) => {
+            Ending::CloseAfter(_) if self.is_to_break_off(cx) => {
                 self.disturb(cx);
                 cx.stack.tcp_close(cx.host_now, self.id);
                 self.finish(cx, End::BrokeOff);
             }
-            Ending::AbortAfter(_) if opened && (self.breaks_off_now() || self.at_end) => {
+            Ending::AbortAfter(_) if self.is_to_break_off(cx) => {
                 self.disturb(cx);
                 cx.stack.tcp_abort(cx.host_now, self.id);
                 self.finish(cx, End::BrokeOff);

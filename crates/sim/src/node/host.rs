@@ -11,6 +11,7 @@ use crate::app::datagram::{Hearer, Speaker};
 use crate::app::door::{Caller, Door};
 use crate::app::talker::Talker;
 use crate::app::{Cx, Ledger, Talk};
+use crate::buffer::Buffer;
 use crate::clock::Clock;
 use crate::driver::SimDriver;
 use crate::scenario::{HostPlan, Scenario};
@@ -187,7 +188,7 @@ impl Host {
         now: Instant,
         (scenario, errands): (&Scenario, &mut Errands),
         ledger: &mut Ledger,
-        mut out: impl FnMut(Vec<u8>),
+        mut out: impl FnMut(Buffer),
     ) {
         let clock = self.clock;
         let coalesce = self.plan.coalesce;

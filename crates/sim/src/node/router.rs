@@ -9,6 +9,7 @@ use gannet_wire::checksum::update_u16;
 use gannet_wire::{ipv4, ipv6};
 
 use crate::address::{self, Family};
+use crate::buffer::Buffer;
 
 /// Most bytes of a packet that an error quotes: header and 8 bytes; over IPv6 what fits into the
 /// least MTU (RFC 4443 section 2.4 (c)).
@@ -43,9 +44,9 @@ impl Router {
     pub fn forward(
         &mut self,
         port: usize,
-        mut bytes: Vec<u8>,
+        mut bytes: Buffer,
         mtu: impl Fn(usize) -> Option<u32>,
-    ) -> Option<(usize, Vec<u8>)> {
+    ) -> Option<(usize, Buffer)> {
         // like other routers it looks at the header only
         let head = Head::parse(&bytes)?;
         if head.stays_on_link() {
@@ -80,7 +81,7 @@ impl Router {
         head: &Head,
         bytes: &[u8],
         error: Error,
-    ) -> Option<(usize, Vec<u8>)> {
+    ) -> Option<(usize, Buffer)> {
         let host = address::host_of(head.src)?;
         let from = head.family().router_for(host);
         let quote = |most: usize| bytes.get(..most.min(bytes.len())).unwrap_or_default();
@@ -90,7 +91,7 @@ impl Router {
             }
             _ => packet::icmp(from, head.src, error.four(), quote(QUOTE_V4)),
         };
-        Some((port, packet))
+        Some((port, packet.into()))
     }
 }
 
@@ -193,9 +194,9 @@ mod tests {
     use gannet_wire::icmpv4::{Message, Quoted, Unreachable};
     use gannet_wire::{IpProtocol, icmpv6};
 
-    fn from_0_to_1(len: usize) -> Vec<u8> {
+    fn from_0_to_1(len: usize) -> Buffer {
         let (from, to) = (Family::V4.routed(0), Family::V4.routed(1));
-        packet::packet(from, to, IpProtocol::UDP, &vec![7; len])
+        packet::packet(from, to, IpProtocol::UDP, &vec![7; len]).into()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! comes late gets the same frames as one who comes often, only later.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use gannet_base::{Instant, Rng};
 use gannet_link::Medium;
@@ -12,9 +12,11 @@ use gannet_link::Medium;
 use super::codel::Control;
 use super::counters::{Event, PathCounters};
 use super::dice::{Dice, Fate};
+use super::flying::Flying;
 use super::model::{Change, Model};
 use super::place::{Place, link_header_len};
 use super::spoil;
+use crate::buffer::Buffer;
 
 /// One direction of a link, at work.
 #[derive(Clone, Debug)]
@@ -35,9 +37,9 @@ pub struct Path {
     control: Control,
     /// When the line has sent the last byte of the frame before.
     free_at: Instant,
-    /// By arrival, then by order of sending.
-    flying: BTreeMap<(Instant, u64), Vec<u8>>,
-    sent: u64,
+    flying: Flying,
+    /// See [`Path::next_at`]; kept, because it is asked for more often than it changes.
+    next: Instant,
     /// Arrival of the latest frame in order.
     last_arrival: Instant,
     counters: PathCounters,
@@ -47,7 +49,7 @@ pub struct Path {
 #[derive(Clone, Debug)]
 struct Waiting {
     since: Instant,
-    frame: Vec<u8>,
+    frame: Buffer,
 }
 
 impl Path {
@@ -70,8 +72,8 @@ impl Path {
             queued_most: 0,
             control: Control::default(),
             free_at: Instant::ZERO,
-            flying: BTreeMap::new(),
-            sent: 0,
+            flying: Flying::default(),
+            next: Instant::FAR_FUTURE,
             last_arrival: Instant::ZERO,
             counters: PathCounters::new(),
             delivered_bytes: 0,
@@ -90,18 +92,25 @@ impl Path {
         model.schedule.sort_by_key(|step| step.at);
         let past = model.schedule.partition_point(|step| due(step.at) <= now);
         (self.model, self.steps) = (model, past);
+        self.look_ahead();
     }
 
     /// Takes the link down (`true`) or up by hand, beside what the schedule says.
     pub fn set_down(&mut self, now: Instant, down: bool) {
         self.advance(now);
         self.down = down;
+        self.look_ahead();
     }
 
     /// Hands in one frame, headers of the link included. A frame handed in at an earlier `now`
     /// than one before counts as handed in with that one.
-    pub fn push(&mut self, now: Instant, mut frame: Vec<u8>) {
+    pub fn push(&mut self, now: Instant, frame: impl Into<Buffer>) {
         self.advance(now);
+        self.enqueue(frame.into());
+        self.look_ahead();
+    }
+
+    fn enqueue(&mut self, mut frame: Buffer) {
         let now = self.now;
         self.counters.add(Event::Offered);
         let packet = frame.len().saturating_sub(link_header_len(self.medium));
@@ -130,10 +139,11 @@ impl Path {
     }
 
     /// The next frame that has arrived at `now`, in the order of arrival.
-    pub fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
+    pub fn pop(&mut self, now: Instant) -> Option<Buffer> {
         self.advance(now);
-        let first = self.flying.first_entry();
-        let frame = first.filter(|entry| entry.key().0 <= self.now)?.remove();
+        let frame = self.flying.pop(self.now);
+        self.look_ahead();
+        let frame = frame?;
         self.counters.add(Event::Delivered);
         self.delivered_bytes = self.delivered_bytes.wrapping_add(frame.len() as u64);
         Some(frame)
@@ -142,14 +152,19 @@ impl Path {
     /// When to look again: no frame arrives before; maybe none arrives then. `None` when the path
     /// is empty.
     pub fn next_at(&self) -> Option<Instant> {
-        let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
+        (self.next != Instant::FAR_FUTURE).then_some(self.next)
+    }
+
+    fn look_ahead(&mut self) {
+        let flying = self.flying.first_at();
         let queued = self.queue.front().map(|head| {
             let start = self.free_at.max(head.since);
             let arrival = start + self.serialisation(head.frame.len()) + self.model.delay;
             let step = self.model.schedule.get(self.steps);
             step.map_or(arrival, |step| arrival.min(due(step.at)))
         });
-        flying.into_iter().chain(queued).min()
+        let next = flying.into_iter().chain(queued).min();
+        self.next = next.unwrap_or(Instant::FAR_FUTURE);
     }
 
     /// What happened so far.
@@ -258,7 +273,7 @@ impl Path {
     }
 
     /// Its last byte is sent at `free_at`.
-    fn fly(&mut self, frame: Vec<u8>, late: Option<Duration>) {
+    fn fly(&mut self, frame: Buffer, late: Option<Duration>) {
         let jitter = self.jitter.up_to(self.model.jitter);
         let travel = self.model.delay.saturating_add(jitter);
         let in_order = (self.free_at + travel).max(self.last_arrival);
@@ -272,8 +287,7 @@ impl Path {
                 in_order
             }
         };
-        self.sent = self.sent.wrapping_add(1);
-        self.flying.insert((arrival, self.sent), frame);
+        self.flying.insert(arrival, late.is_some(), frame);
     }
 
     fn is_down(&self, at: Instant) -> bool {
@@ -290,8 +304,9 @@ impl Path {
         let Some(rate) = self.model.rate else {
             return Duration::ZERO;
         };
-        let nanos = (len as u128 * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        // (frames of more than 18 GB would take longer)
+        let nanos = (len as u64).saturating_mul(1_000_000_000);
+        Duration::from_nanos(nanos.div_ceil(rate.max(1)))
     }
 }
 

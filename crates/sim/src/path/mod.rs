@@ -13,6 +13,7 @@
 //! * [`text`]: a model as text, `rate=100mbit,delay=25ms,queue=bdp,loss=1%`, and back.
 //! * [`error`]: why a text is no model.
 //! * [`mod@line`]: [`Path`]: the queue and the line.
+//! * [`flying`]: frames behind the line, until they arrive.
 //! * [`dice`]: which frame is struck by which fault.
 //! * [`spoil`]: flipped bits, with and without a wrong checksum; congestion marks.
 //! * [`codel`]: active queue management (RFC 8289).
@@ -24,6 +25,7 @@ pub mod codel;
 pub mod counters;
 pub mod dice;
 pub mod error;
+pub mod flying;
 pub mod line;
 pub mod model;
 pub mod place;

@@ -11,6 +11,7 @@ use gannet_wire::udp;
 use gannet_wire::virtio_net::{Flags, Header, Segmentation};
 
 use super::place::{Place, Version, link_header_len};
+use crate::buffer::Buffer;
 
 /// Bytes of an IPv4 header without options.
 const V4_HEADER: usize = 20;
@@ -34,19 +35,20 @@ pub enum Uncuttable {
     TooMany,
 }
 
-/// Hands `out` the packets that leave for one `frame` with its offload `header`, checksums
-/// complete.
+/// Hands `out` the packets that leave for one frame, whose bytes are `parts` one behind the other,
+/// with its offload `header`, checksums complete.
 ///
 /// # Errors
 /// When the header asks for what the frame does not have; nothing is handed out then.
 pub fn cut(
     header: &Header,
     medium: Medium,
-    mut frame: Vec<u8>,
-    mut out: impl FnMut(Vec<u8>),
+    parts: &[&[u8]],
+    mut out: impl FnMut(Buffer),
 ) -> Result<(), Uncuttable> {
     let protocol = match header.segmentation {
         Segmentation::None => {
+            let mut frame = joined(parts);
             if header.flags.contains(Flags::NEEDS_CSUM) {
                 complete(&mut frame, header).ok_or(Uncuttable::ChecksumOutside)?;
             }
@@ -57,24 +59,64 @@ pub fn cut(
         Segmentation::UdpL4 => IpProtocol::UDP,
         Segmentation::Udp => return Err(Uncuttable::Unsupported),
     };
-    let shape = Shape::of(header, medium, protocol, &frame).ok_or(Uncuttable::BadHeaders)?;
-    let (head, payload) = frame
+    let total: usize = parts.iter().map(|part| part.len()).sum();
+    let (first, rest) = parts.split_first().ok_or(Uncuttable::BadHeaders)?;
+    let Some(shape) = Shape::of(header, medium, protocol, first) else {
+        // perhaps the headers go on in the next part
+        return match rest {
+            [] => Err(Uncuttable::BadHeaders),
+            _ => cut(header, medium, &[&joined(parts)], out),
+        };
+    };
+    let (head, payload) = first
         .split_at_checked(shape.headers)
         .ok_or(Uncuttable::BadHeaders)?;
     let size = usize::from(header.gso_size).max(1);
-    let count = payload.len().div_ceil(size);
+    let count = (total - head.len()).div_ceil(size);
     if count > PIECES_MAX {
         return Err(Uncuttable::TooMany);
     }
-    for (index, part) in payload.chunks(size).enumerate() {
-        let mut piece = Vec::with_capacity(head.len() + part.len());
-        piece.extend_from_slice(head);
-        piece.extend_from_slice(part);
+    let mut payload = Payload { now: payload, rest };
+    for index in 0..count {
+        let mut piece = Buffer::from(head);
+        payload.take(size, &mut piece);
         let last = index + 1 == count;
         shape.mend(&mut piece, index, index * size, last);
         out(piece);
     }
     Ok(())
+}
+
+/// All parts in one.
+fn joined(parts: &[&[u8]]) -> Buffer {
+    let mut frame = Buffer::new();
+    for part in parts {
+        frame.extend_from_slice(part);
+    }
+    frame
+}
+
+/// What is left of the bytes behind the headers.
+struct Payload<'a> {
+    now: &'a [u8],
+    rest: &'a [&'a [u8]],
+}
+
+impl Payload<'_> {
+    /// Appends the next `len` bytes to `piece`; fewer, if there are no more.
+    fn take(&mut self, mut len: usize, piece: &mut Buffer) {
+        while len > 0 {
+            let (taken, left) = self.now.split_at(self.now.len().min(len));
+            piece.extend_from_slice(taken);
+            (self.now, len) = (left, len - taken.len());
+            if self.now.is_empty() {
+                let Some((next, rest)) = self.rest.split_first() else {
+                    return;
+                };
+                (self.now, self.rest) = (next, rest);
+            }
+        }
+    }
 }
 
 /// Computes the transport checksum of a whole packet anew, whatever the field holds; for packets

@@ -3,6 +3,7 @@
 use gannet_base::Instant;
 use gannet_link::Medium;
 
+use crate::buffer::Buffer;
 use crate::node::switch::Out;
 use crate::node::{Router, Switch};
 use crate::path::{Event, Path};
@@ -26,6 +27,8 @@ pub struct Network {
     ends: Vec<[End; 2]>,
     switch: Switch,
     routers: Vec<Router>,
+    /// The ways that leave the hosts.
+    from_hosts: Vec<Option<usize>>,
 }
 
 impl Network {
@@ -41,8 +44,10 @@ impl Network {
                 ways.push(Path::new(model.clone(), medium, seed));
             }
         }
+        let from_hosts = (0..hosts).map(|host| leaving(&ends, End::Host(host)));
         Network {
             ways,
+            from_hosts: from_hosts.collect(),
             ends,
             switch: Switch::new(hosts),
             routers,
@@ -61,8 +66,9 @@ impl Network {
     }
 
     /// The next frame that has arrived at the end of a way.
-    pub fn pop(&mut self, now: Instant, way: usize) -> Option<Vec<u8>> {
+    pub fn pop(&mut self, now: Instant, way: usize) -> Option<Buffer> {
         let way = self.ways.get_mut(way)?;
+        // (most often it is asked in vain)
         way.next_at().filter(|at| *at <= now)?;
         way.pop(now)
     }
@@ -75,15 +81,14 @@ impl Network {
 
     /// The way that leaves an end.
     pub fn way_from(&self, end: End) -> Option<usize> {
-        let mut wires = self.ends.iter().enumerate();
-        wires.find_map(|(wire, ends)| {
-            let at = ends.iter().position(|e| *e == end)?;
-            Some(wire * 2 + at)
-        })
+        match end {
+            End::Host(host) => *self.from_hosts.get(host)?,
+            end => leaving(&self.ends, end),
+        }
     }
 
     /// Puts a frame on a way.
-    pub fn push(&mut self, now: Instant, way: usize, frame: Vec<u8>) {
+    pub fn push(&mut self, now: Instant, way: usize, frame: Buffer) {
         if let Some(path) = self.ways.get_mut(way) {
             path.push(now, frame);
         }
@@ -91,7 +96,7 @@ impl Network {
 
     /// A frame has come to the switch or a router: puts it on the ways that it takes from there,
     /// which `out` is told.
-    pub fn forward(&mut self, now: Instant, at: End, frame: Vec<u8>, mut out: impl FnMut(usize)) {
+    pub fn forward(&mut self, now: Instant, at: End, frame: Buffer, mut out: impl FnMut(usize)) {
         match at {
             End::Host(_) => {}
             End::Switch(port) => {
@@ -152,6 +157,14 @@ impl Network {
     pub fn bytes(&self) -> u64 {
         self.ways.iter().map(Path::delivered_bytes).sum()
     }
+}
+
+fn leaving(wires: &[[End; 2]], end: End) -> Option<usize> {
+    let mut wires = wires.iter().enumerate();
+    wires.find_map(|(wire, ends)| {
+        let at = ends.iter().position(|e| *e == end)?;
+        Some(wire * 2 + at)
+    })
 }
 
 /// The ends of each wire, and the routers.

@@ -9,6 +9,7 @@ use super::network::{End, Network};
 use super::outcome::Outcome;
 use super::witness::{Way, Witness};
 use crate::app::Ledger;
+use crate::buffer::Buffer;
 use crate::digest::Digest;
 use crate::judge::Judge;
 use crate::node::Host;
@@ -45,7 +46,7 @@ struct World<'a, W> {
     happened: usize,
     calm: bool,
     /// Frames that left a host in the event at hand.
-    leaving: Vec<Vec<u8>>,
+    leaving: Vec<Buffer>,
     frames: u64,
     counts: Outcome,
 }
@@ -200,7 +201,7 @@ impl<'a, W: Witness> World<'a, W> {
         }
     }
 
-    fn arrives(&mut self, number: usize, frame: Vec<u8>) {
+    fn arrives(&mut self, number: usize, frame: Buffer) {
         let medium = self.scenario.medium();
         self.digest.number(self.now.as_nanos());
         self.digest.number(number as u64 * 2 + 1);

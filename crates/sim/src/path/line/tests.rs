@@ -187,7 +187,10 @@ fn a_partition_by_hand_is_one_way_and_ends() {
     path.push(Instant::ZERO, vec![1]);
     path.set_down(Instant::from_millis(1), false);
     path.push(Instant::from_millis(1), vec![2]);
-    assert_eq!(path.pop(Instant::from_millis(1)), Some(vec![2]));
+    assert_eq!(
+        path.pop(Instant::from_millis(1)),
+        Some([2].as_slice().into())
+    );
     assert_eq!(count(&path, Event::LinkDown), 1);
 }
 
@@ -257,7 +260,7 @@ fn a_crowded_queue_marks_the_packets_of_ecn_senders_only() {
     ] {
         path.push(Instant::ZERO, frame);
     }
-    let out: Vec<Vec<u8>> = std::iter::from_fn(|| path.pop(Instant::from_millis(10))).collect();
+    let out: Vec<Buffer> = std::iter::from_fn(|| path.pop(Instant::from_millis(10))).collect();
     let marks: Vec<u8> = out.iter().map(|frame| frame[1] & 3).collect();
     assert_eq!(marks, [2, 2, 3, 0]);
     assert!(out.iter().take(3).all(|f| sum(&f[..20]).fold() == 0xffff));

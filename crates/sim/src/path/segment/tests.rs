@@ -61,11 +61,22 @@ fn folded(version: Version, protocol: IpProtocol, piece: &[u8], transport: usize
 #[test]
 fn pieces_are_whole_packets_with_right_checksums() {
     for version in [Version::V4, Version::V6] {
-        for protocol in [IpProtocol::TCP, IpProtocol::UDP] {
+        for (protocol, split) in [
+            (IpProtocol::TCP, 4),
+            (IpProtocol::UDP, 4),
+            (IpProtocol::TCP, 200),
+        ] {
             let (header, frame) = super_segment(version, protocol);
             let transport = usize::from(header.csum_start);
             let mut pieces = Vec::new();
-            cut(&header, Medium::Ethernet, frame, |piece| pieces.push(piece)).unwrap();
+            // however the bytes are spread over memory
+            let (first, rest) = frame.split_at(frame.len() / split);
+            let (second, third) = rest.split_at(rest.len() / 3);
+            let parts = [first, second, &[], third, &[]];
+            cut(&header, Medium::Ethernet, &parts, |piece| {
+                pieces.push(piece);
+            })
+            .unwrap();
             let tcp = protocol == IpProtocol::TCP;
             let headers = transport + if tcp { 32 } else { 8 };
             let lens: Vec<usize> = pieces.iter().map(|p| p.len() - headers).collect();
@@ -107,8 +118,8 @@ fn a_partial_checksum_is_completed() {
     pseudo.add_u16(6);
     pseudo.add_u16((frame.len() - at) as u16);
     frame[at + 16..at + 18].copy_from_slice(&pseudo.fold().to_be_bytes());
-    let mut whole = Vec::new();
-    cut(&header, Medium::Ethernet, frame, |piece| whole = piece).unwrap();
+    let mut whole = Buffer::new();
+    cut(&header, Medium::Ethernet, &[&frame], |piece| whole = piece).unwrap();
     assert_eq!(folded(Version::V4, IpProtocol::TCP, &whole, at), 0xffff);
 }
 
@@ -121,7 +132,7 @@ fn a_checksum_is_renewed_whatever_it_was() {
         let keep = |piece| {
             first.get_or_insert(piece);
         };
-        cut(&header, Medium::Ethernet, frame, keep).unwrap();
+        cut(&header, Medium::Ethernet, &[&frame], keep).unwrap();
         let mut piece = first.unwrap();
         piece[at + 16..at + 18].copy_from_slice(&[0xab, 0xcd]);
         piece.extend_from_slice(&[0x55; 7]); // padding of the link
@@ -157,17 +168,17 @@ fn headers_that_lie_are_refused() {
             Uncuttable::ChecksumOutside,
         ),
     ] {
-        let refused = cut(&header, Medium::Ethernet, frame.clone(), |_| {
+        let refused = cut(&header, Medium::Ethernet, &[&frame], |_| {
             panic!("{header:?}")
         });
         assert_eq!(refused, Err(why));
     }
     for len in 0..frame.len() {
         let part = frame.get(..len).unwrap_or(&[]).to_vec();
-        let _ = cut(&good, Medium::Ethernet, part, |_| {});
+        let _ = cut(&good, Medium::Ethernet, &[&part], |_| {});
     }
     let huge = [frame, vec![0; 5000]].concat();
     let tiny = with(|h| h.gso_size = 1);
-    let refused = cut(&tiny, Medium::Ethernet, huge, |_| {});
+    let refused = cut(&tiny, Medium::Ethernet, &[&huge], |_| {});
     assert_eq!(refused, Err(Uncuttable::TooMany));
 }
