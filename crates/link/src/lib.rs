@@ -51,6 +51,6 @@ pub use frame::{Frame, RxChecksum, SlotFault};
 pub use layout::Layout;
 pub use loopback::LoopDriver;
 pub use peer::{Doorbell, NoDoorbell, PeerDriver, pair};
-pub use pool::{Arena, BlockId, OwnedBlock, Pool};
+pub use pool::{Arena, Audit, BlockId, OwnedBlock, Pool};
 pub use segment::{HeapMemory, Memory, OwnBlocks, PeerBlocks, Range, Space, View};
 pub use slot::Slot;

@@ -12,28 +12,42 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+mod audit;
+
+pub use audit::Audit;
+
 /// A block of the own segment, by number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockId(u32);
 
-/// References to one block beyond which no further one is given: the caller sees "full".
+/// References to one block beyond which no further one is given: the caller sees "full". (Fewer
+/// than would reach the top bit of their half.)
 const REFERENCES_MAX: u32 = u32::MAX / 2;
 
-#[derive(Clone, Copy, Default)]
-struct Block {
-    /// References of any kind; 0 = free.
-    references: u32,
-    /// How many of them are transmissions under way.
-    in_flight: u32,
-    /// Handed to the application as an [`OwnedBlock`].
-    detached: bool,
+/// The counts of a block are one word, so that a transmission is one addition, and many blocks are
+/// compared at once: the low half counts its references.
+const REFERENCE: u64 = 1;
+/// The high half counts those of them that are transmissions under way.
+const IN_FLIGHT: u64 = 1 << 32;
+/// The top bit: handed to the application as an [`OwnedBlock`].
+const DETACHED: u64 = 1 << 63;
+
+/// References of any kind; 0 = free.
+const fn references(block: u64) -> u32 {
+    block as u32
+}
+
+/// How many of them are transmissions under way.
+const fn in_flight(block: u64) -> u32 {
+    ((block & !DETACHED) >> 32) as u32
 }
 
 /// The blocks of one endpoint's own segment.
 pub struct Pool {
     bytes: OwnBlocks,
     block_bytes: u32,
-    blocks: Vec<Block>,
+    /// Counts of each: see [`REFERENCE`].
+    blocks: Vec<u64>,
     free: Vec<u32>,
     /// Kept back from [`Pool::alloc`] so that the driver can always receive.
     reserve: usize,
@@ -56,7 +70,7 @@ impl Pool {
         Pool {
             bytes,
             block_bytes,
-            blocks: alloc::vec![Block::default(); count as usize],
+            blocks: alloc::vec![0; count as usize],
             free: (0..count).rev().collect(),
             reserve: reserve.min(count / 2) as usize,
             abandoned: Arc::new(Abandoned {
@@ -111,7 +125,7 @@ impl Pool {
     fn take(&mut self) -> Option<BlockId> {
         let id = self.free.pop()?;
         let block = self.blocks.get_mut(id as usize)?;
-        block.references = 1;
+        *block = REFERENCE;
         Some(BlockId(id))
     }
 
@@ -129,23 +143,23 @@ impl Pool {
         BlockId(range.offset.checked_div(self.block_bytes).unwrap_or(0))
     }
 
-    fn block_mut(&mut self, range: Range) -> Option<&mut Block> {
+    fn block_mut(&mut self, range: Range) -> Option<&mut u64> {
         let index = range.offset.checked_div(self.block_bytes)? as usize;
-        self.blocks.get_mut(index).filter(|b| b.references > 0)
+        self.blocks.get_mut(index).filter(|b| references(**b) > 0)
     }
 
     /// References to `block`, transmissions under way included; 0 when it is free.
     #[inline]
     pub fn references(&self, block: BlockId) -> u32 {
         let block = self.blocks.get(block.0 as usize);
-        block.map_or(0, |b| b.references)
+        block.map_or(0, |b| references(*b))
     }
 
     /// One more reference to the block of `range`; `false` when it is free or referenced too often.
     pub fn retain(&mut self, range: Range) -> bool {
         match self.block_mut(range) {
-            Some(block) if block.references < REFERENCES_MAX => {
-                block.references += 1;
+            Some(block) if references(*block) < REFERENCES_MAX => {
+                *block += REFERENCE;
                 true
             }
             _ => false,
@@ -159,9 +173,9 @@ impl Pool {
             debug_assert!(false, "release of a free block: {range:?}");
             return;
         };
-        block.references -= 1;
-        if block.references == 0 {
-            *block = Block::default();
+        *block -= REFERENCE;
+        if references(*block) == 0 {
+            *block = 0;
             let id = range.offset / self.block_bytes;
             self.free.push(id);
         }
@@ -171,9 +185,8 @@ impl Pool {
     #[inline]
     pub(crate) fn pin(&mut self, range: Range) -> bool {
         match self.block_mut(range) {
-            Some(block) if block.references < REFERENCES_MAX => {
-                block.references += 1;
-                block.in_flight += 1;
+            Some(block) if references(*block) < REFERENCES_MAX => {
+                *block += REFERENCE + IN_FLIGHT;
                 true
             }
             _ => false,
@@ -190,8 +203,8 @@ impl Pool {
             space: Space::Own,
         };
         match self.block_mut(range) {
-            Some(block) if block.in_flight > 0 => {
-                block.in_flight -= 1;
+            Some(block) if in_flight(*block) > 0 => {
+                *block -= IN_FLIGHT;
                 self.release(range);
             }
             _ => self.bad_completions = self.bad_completions.wrapping_add(1),
@@ -202,7 +215,7 @@ impl Pool {
     pub fn complete_all(&mut self) {
         for id in 0..self.blocks.len() {
             let offset = id as u32 * self.block_bytes;
-            while self.blocks.get(id).is_some_and(|b| b.in_flight > 0) {
+            while self.blocks.get(id).is_some_and(|b| in_flight(*b) > 0) {
                 self.completed(offset);
             }
         }
@@ -214,7 +227,7 @@ impl Pool {
         let block = self
             .blocks
             .get(range.offset.checked_div(self.block_bytes)? as usize)?;
-        if range.space != Space::Own || block.detached || !self.within_block(range) {
+        if range.space != Space::Own || block & DETACHED != 0 || !self.within_block(range) {
             return None;
         }
         self.bytes.bytes(range.offset, range.len)
@@ -226,7 +239,7 @@ impl Pool {
         let block = self
             .blocks
             .get(range.offset.checked_div(self.block_bytes)? as usize)?;
-        if range.space != Space::Own || block.detached || !self.within_block(range) {
+        if range.space != Space::Own || block & DETACHED != 0 || !self.within_block(range) {
             return None;
         }
         self.bytes.bytes_mut(range.offset, range.len)
@@ -322,7 +335,7 @@ impl Pool {
         let bytes = self
             .bytes
             .detach(id.0 * self.block_bytes, self.block_bytes)?;
-        self.blocks.get_mut(id.0 as usize)?.detached = true;
+        *self.blocks.get_mut(id.0 as usize)? |= DETACHED;
         Some(OwnedBlock {
             bytes: Some(bytes),
             id,
@@ -338,7 +351,7 @@ impl Pool {
         }
         let len = u32::try_from(len).ok().filter(|&l| l <= self.block_bytes)?;
         block.bytes = None;
-        self.blocks.get_mut(block.id.0 as usize)?.detached = false;
+        *self.blocks.get_mut(block.id.0 as usize)? &= !DETACHED;
         Some(self.range(block.id, 0, len))
     }
 
@@ -354,7 +367,7 @@ impl Pool {
                 let id = (index * 64) as u32 + bits.trailing_zeros();
                 bits &= bits - 1;
                 if let Some(block) = self.blocks.get_mut(id as usize) {
-                    block.detached = false;
+                    *block &= !DETACHED;
                 }
                 self.release(self.range(BlockId(id), 0, 0));
             }
@@ -366,13 +379,13 @@ impl Pool {
     /// # Panics
     /// When the bookkeeping contradicts itself.
     pub fn invariants(&self) {
-        let free = self.blocks.iter().filter(|b| b.references == 0).count();
+        let free = self.blocks.iter().filter(|b| references(**b) == 0).count();
         assert_eq!(
             free,
             self.free.len(),
             "free list and reference counts disagree"
         );
-        assert!(self.blocks.iter().all(|b| b.in_flight <= b.references));
+        assert!(self.blocks.iter().all(|&b| in_flight(b) <= references(b)));
         let mut ids = self.free.clone();
         ids.sort_unstable();
         ids.dedup();

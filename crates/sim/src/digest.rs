@@ -39,12 +39,13 @@ impl Digest {
         for lane in [a, b, c, d] {
             self.number(lane);
         }
-        for chunk in rest.chunks(8) {
-            let mut word = [0; 8];
-            for (to, from) in word.iter_mut().zip(chunk) {
-                *to = *from;
-            }
-            self.number(u64::from_le_bytes(word));
+        let (words, rest) = rest.as_chunks::<8>();
+        for word in words {
+            self.number(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            let bytes = rest.iter().rev();
+            self.number(bytes.fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
     }
 

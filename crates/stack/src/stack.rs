@@ -22,6 +22,7 @@ use crate::icmp::{Icmp, Report, ReportKind};
 use crate::ip::{Ip, Packet, Route};
 use crate::link::{LinkAddress, LinkConfig, LinkId, Pressure};
 use crate::tcp::{IcmpError, IcmpErrorKind, Tcp};
+use crate::timer::earliest;
 use crate::udp::{Delivery, Udp};
 
 /// TCP/IP and UDP/IP over any number of links of one kind of driver.
@@ -237,12 +238,11 @@ impl<D: Driver> Stack<D> {
     /// When [`Stack::poll`] must be called at the latest, whatever the links say; `None`: nothing
     /// is waited for.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let timeouts = [
+        earliest([
             self.ip.next_timeout(),
             self.tcp.next_timeout(),
             self.dhcp.next_timeout(),
-        ];
-        timeouts.into_iter().flatten().min()
+        ])
     }
 
     /// Asks every link to wake its owner. `false`: one of them has work, none will wake; poll

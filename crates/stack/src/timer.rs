@@ -36,6 +36,16 @@ pub const MAX_KEYS: u32 = 1 << 26;
 
 const _: () = assert!((u64::MAX / TICK) >> (DIGIT_BITS * LEVELS as u32) == 0);
 
+/// The earliest of some times; `None` when there is none, or all are never.
+#[inline]
+pub(crate) fn earliest<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
+    const NEVER: Instant = Instant::FAR_FUTURE;
+    let first = times
+        .into_iter()
+        .fold(NEVER, |first, at| first.min(at.unwrap_or(NEVER)));
+    (first != NEVER).then_some(first)
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Node {
     next: u32,

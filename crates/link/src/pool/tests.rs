@@ -5,7 +5,7 @@ use crate::segment::HeapMemory;
 use crate::segment::Memory;
 use gannet_base::Rng;
 
-fn pool(blocks: u32, reserve: u32) -> Pool {
+pub(super) fn pool(blocks: u32, reserve: u32) -> Pool {
     let memory: Arc<dyn Memory> = Arc::new(HeapMemory::new(blocks as usize * 4096));
     let bytes = OwnBlocks::new(memory, 0, blocks as usize * 4096).unwrap();
     Pool::new(bytes, 4096, reserve)

@@ -84,6 +84,9 @@ impl Caller {
         (plan, server): (&Talk, address::Host),
         talkers: &mut Vec<Talker>,
     ) -> bool {
+        if self.left == 0 || cx.now < self.at {
+            return false;
+        }
         let talk = self.talk;
         let ledger = &cx.ledger;
         let busy = talkers.iter().any(|talker| {
@@ -93,7 +96,7 @@ impl Caller {
                 .is_some_and(|c| c.talk == talk);
             talker.end == 0 && talker.over.is_none() && same
         });
-        if self.left == 0 || cx.now < self.at || busy {
+        if busy {
             return false;
         }
         if cx.is_unsettled(plan.family) {

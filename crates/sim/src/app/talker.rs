@@ -74,7 +74,7 @@ impl Talker {
             return false;
         }
         self.awake = false;
-        if cx.stack.tcp_status(self.id).is_none() {
+        if cx.stack.tcp_addresses(self.id).is_none() {
             self.fail(cx, "the socket is gone".to_owned());
             self.finish(cx, End::BrokeOff);
             return true;

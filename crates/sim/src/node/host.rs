@@ -345,7 +345,9 @@ impl Machine {
                 any |= hearer.step(&mut cx, plan);
             }
         }
-        self.talkers.retain(|talker| talker.over.is_none());
+        if any {
+            self.talkers.retain(|talker| talker.over.is_none());
+        }
         any
     }
 

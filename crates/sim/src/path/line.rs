@@ -195,7 +195,7 @@ impl Path {
     /// Works off what happens up to `now`.
     fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
-        loop {
+        while !self.queue.is_empty() || self.steps < self.model.schedule.len() {
             let step = self.model.schedule.get(self.steps).copied();
             let step = step.filter(|step| due(step.at) <= self.now);
             let start = self.queue.front().map(|head| self.free_at.max(head.since));

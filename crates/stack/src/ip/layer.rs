@@ -22,6 +22,7 @@ use crate::counters::{DropReason, Drops, Statistics};
 use crate::hash::{FourTuple, HashKey};
 use crate::link::{LinkAddress, LinkConfig, LinkId, Links};
 use crate::neighbour::{Ask, Held, Neighbours};
+use crate::timer::earliest;
 
 /// What an ICMP error quotes: a header without options and 8 bytes.
 pub(super) const QUOTE_LEN: usize = 28;
@@ -297,14 +298,13 @@ impl<D: Driver> Ip<D> {
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let timeouts = [
+        earliest([
             self.neighbours.next_timeout(),
             self.mtus.next_timeout(),
             self.reassembly.next_timeout(),
             self.six.next_timeout(),
             self.groups.next_timeout(),
             self.groups_six.next_timeout(),
-        ];
-        timeouts.into_iter().flatten().min()
+        ])
     }
 }

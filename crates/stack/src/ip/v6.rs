@@ -38,6 +38,7 @@ use crate::config::{Config, Ipv6Config};
 use crate::hash::HashKey;
 use crate::link::LinkId;
 use crate::neighbour::{Discovery, Solicit};
+use crate::timer::earliest;
 
 pub(crate) use chain::{Complaint, QUOTE_MAX};
 use own::Own;
@@ -123,16 +124,15 @@ impl Six {
     }
 
     /// When the next of its timers expires.
+    #[inline]
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let own = self.own.iter().map(Own::deadline).min();
         let asked = self.soliciting.iter().map(Soliciting::deadline).min();
-        let times = [
+        earliest([
             self.discovery.next_timeout(),
             own,
             asked,
             self.routers.next_timeout(),
-        ];
-        let first = times.into_iter().flatten().min();
-        first.filter(|&at| at != Instant::FAR_FUTURE)
+        ])
     }
 }

@@ -23,7 +23,7 @@ use crate::config::{Config, TcpConfig};
 use crate::hash::HashKey;
 use crate::ip::Ip;
 use crate::link::LinkId;
-use crate::timer::Wheel;
+use crate::timer::{Wheel, earliest};
 
 /// Most blocks that must be free before those who wait for memory are called.
 const MEMORY_BACK: usize = 8;
@@ -216,8 +216,7 @@ impl Tcp {
         if room || !self.owing.is_empty() {
             return Some(Instant::ZERO);
         }
-        let timers = [self.wheel.next_expiry(), self.requests.next_timeout()];
-        timers.into_iter().flatten().min()
+        earliest([self.wheel.next_expiry(), self.requests.next_timeout()])
     }
 
     /// The links have handed over what they had: whether one that was full has room again, about
