@@ -18,6 +18,14 @@ impl Ranges {
         if from >= to {
             return;
         }
+        // (nearly always it goes on where the last one ends)
+        if let Some((start, end)) = self.0.last_mut()
+            && *start <= from
+            && from <= *end
+        {
+            *end = to.max(*end);
+            return;
+        }
         let first = self.0.partition_point(|(_, end)| *end < from);
         let last = self.0.partition_point(|(start, _)| *start <= to);
         let touched = self.0.get(first..last).unwrap_or_default();
@@ -56,10 +64,62 @@ impl Ranges {
     }
 }
 
+/// A set of time stamps. They come in order, but for few and for the passing of 2^32: each half of
+/// the circle is a list in order.
+#[derive(Clone, Debug, Default)]
+pub struct Stamps([Vec<u32>; 2]);
+
+impl Stamps {
+    /// Adds one.
+    pub fn insert(&mut self, stamp: u32) {
+        let list = &mut self.0[(stamp >> 31) as usize];
+        match list.last() {
+            Some(last) if *last == stamp => {}
+            Some(last) if *last > stamp => {
+                if let Err(place) = list.binary_search(&stamp) {
+                    list.insert(place, stamp);
+                }
+            }
+            _ => list.push(stamp),
+        }
+    }
+
+    /// Whether it is in it.
+    pub fn contains(&self, stamp: u32) -> bool {
+        let list = &self.0[(stamp >> 31) as usize];
+        list.last() == Some(&stamp) || list.binary_search(&stamp).is_ok()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Vec::is_empty)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use gannet_base::Rng;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn stamps_are_as_a_naive_set_says() {
+        let mut rng = Rng::new(4);
+        let (mut stamps, mut naive) = (Stamps::default(), BTreeSet::new());
+        assert!(stamps.is_empty());
+        for n in 0..2000_u32 {
+            // over 2^31 and 2^32, and now and then back
+            let stamp = n
+                .wrapping_mul(0x0040_0000)
+                .wrapping_sub(rng.below(3) as u32);
+            stamps.insert(stamp);
+            naive.insert(stamp);
+            for asked in [stamp, stamp.wrapping_add(1), rng.next_u64() as u32] {
+                assert_eq!(stamps.contains(asked), naive.contains(&asked));
+            }
+            assert!(!stamps.is_empty());
+        }
+    }
 
     #[test]
     fn unwraps_near_the_reference() {

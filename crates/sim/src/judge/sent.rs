@@ -263,7 +263,7 @@ impl Side {
             let back = value.wrapping_sub(before) as i32;
             require!(back >= 0 || !court.punctual, "a time stamp that goes back");
         }
-        let known = self.stamps.is_empty() || self.stamps.contains(&echo);
+        let known = self.stamps.is_empty() || self.stamps.contains(echo);
         require!(known, "an echo of a time stamp that never came: {echo}");
         Ok(())
     }
@@ -292,7 +292,9 @@ impl Side {
             self.fin_sent.is_none_or(|fin| to <= fin),
             "data after its FIN"
         );
-        let pattern = Pattern::of(segment.from, segment.to);
+        let pattern = self.pattern;
+        let pattern = pattern.unwrap_or_else(|| Pattern::of(segment.from, segment.to));
+        self.pattern = Some(pattern);
         if let Some(at) = pattern.first_wrong(from - 1, segment.data) {
             return Err(format!("byte {at} wrong"));
         }
@@ -342,10 +344,8 @@ impl Side {
         };
         if from < self.snd_max {
             court.counts.again += 1;
-            let before = self
-                .flights
-                .range(..to)
-                .filter(|(_, flight)| flight.end > from);
+            let before = self.flights.range(..to).rev();
+            let before = before.take_while(|(_, flight)| flight.end > from);
             for (_, flight) in before {
                 fresh.times = fresh.times.max(flight.times + 1);
                 fresh.first = fresh.first.min(flight.first);
@@ -398,7 +398,8 @@ impl Side {
         let old: Vec<(u64, Flight)> = self
             .flights
             .range(..to)
-            .filter(|(_, flight)| flight.end > from)
+            .rev()
+            .take_while(|(_, flight)| flight.end > from)
             .map(|(start, flight)| (*start, *flight))
             .collect();
         for (start, flight) in old {

@@ -1,10 +1,11 @@
 //! What is known of one end of a connection from what it sent and was handed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gannet_base::Instant;
 
-use super::numbers::Ranges;
+use super::numbers::{Ranges, Stamps};
+use crate::pattern::Pattern;
 
 /// What a SYN said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,10 @@ pub struct Side {
     pub fin_sent: Option<u64>,
     /// The right edge of what the peer allows, the furthest we were told.
     pub allowed: u64,
-    /// When each range that is not acknowledged was last sent, and how often: by start.
+    /// The bytes that we send.
+    pub pattern: Option<Pattern>,
+    /// When each range that is not acknowledged was last sent, and how often: by start. They do not
+    /// overlap.
     pub flights: BTreeMap<u64, Flight>,
     /// The last time-out, and bytes sent at it and since.
     pub alone: Option<(Instant, u64)>,
@@ -72,7 +76,7 @@ pub struct Side {
     /// The furthest right edge that we offered.
     pub offered: u64,
     /// Time stamps that we were handed.
-    pub stamps: BTreeSet<u32>,
+    pub stamps: Stamps,
     /// The newest of them.
     pub newest: Option<u32>,
     /// The latest time stamp that we sent.

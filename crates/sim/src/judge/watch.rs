@@ -12,6 +12,7 @@ use gannet_wire::tcp::Flags;
 
 use super::side::Side;
 use crate::app::Ledger;
+use crate::buffer::Buffer;
 use crate::packet::{self, Packet, line};
 use crate::scenario::{Judges, Scenario};
 
@@ -28,13 +29,49 @@ pub struct Judge {
 /// What is known of one host.
 #[derive(Debug)]
 pub struct Watched {
-    sides: BTreeMap<(SocketAddr, SocketAddr), Side>,
+    sides: Sides,
+    /// No acknowledgement is overdue before; [`Instant::FAR_FUTURE`]: none is owed.
+    ack_due: Instant,
     /// Its timers run as they should: no pauses, no jumps, no coalescing.
     pub punctual: bool,
     /// It has memory and room enough to take whatever comes.
     pub roomy: bool,
     /// An ICMP error has come: things may be sent again at once.
     pub icmp: bool,
+}
+
+/// The ends of connections of one host, by their addresses.
+#[derive(Debug, Default)]
+struct Sides {
+    all: Vec<(Ends, Side)>,
+    places: BTreeMap<Ends, usize>,
+    /// The one that was looked for last: most often it is the next one, too.
+    last: usize,
+}
+
+/// Our and their address.
+type Ends = (SocketAddr, SocketAddr);
+
+impl Sides {
+    fn get(&mut self, ends: &Ends) -> Option<&mut Side> {
+        if self
+            .all
+            .get(self.last)
+            .is_none_or(|(other, _)| other != ends)
+        {
+            self.last = *self.places.get(ends)?;
+        }
+        self.all.get_mut(self.last).map(|(_, side)| side)
+    }
+
+    fn get_or_begin(&mut self, ends: Ends) -> Option<&mut Side> {
+        if self.get(&ends).is_none() {
+            self.last = self.all.len();
+            self.places.insert(ends, self.last);
+            self.all.push((ends, Side::default()));
+        }
+        self.get(&ends)
+    }
 }
 
 /// What was seen.
@@ -80,7 +117,8 @@ impl Judge {
             .iter()
             .enumerate()
             .map(|(number, plan)| Watched {
-                sides: BTreeMap::new(),
+                sides: Sides::default(),
+                ack_due: Instant::FAR_FUTURE,
                 punctual: plan.coalesce.is_zero()
                     && scenario.mishaps.iter().all(|mishap| mishap.host != number),
                 roomy: plan.interface.ring >= 64
@@ -96,18 +134,21 @@ impl Judge {
     }
 
     /// A frame is handed to a host.
-    pub fn delivered(&mut self, now: Instant, host: usize, frame: &[u8]) {
+    pub fn delivered(&mut self, now: Instant, host: usize, frame: &Buffer) {
         let Some(watched) = self.hosts.get_mut(host).filter(|_| self.on) else {
             return;
         };
         match Packet::parse(frame, self.medium) {
             Packet::Tcp(segment) => {
                 let key = (segment.to, segment.from);
-                if segment.has(Flags::SYN) {
-                    let side = watched.sides.entry(key).or_default();
+                let side = match segment.has(Flags::SYN) {
+                    true => watched.sides.get_or_begin(key),
+                    false => watched.sides.get(&key),
+                };
+                if let Some(side) = side {
                     side.delivered(now, &segment);
-                } else if let Some(side) = watched.sides.get_mut(&key) {
-                    side.delivered(now, &segment);
+                    let due = side.ack_due.unwrap_or(Instant::FAR_FUTURE);
+                    watched.ack_due = watched.ack_due.min(due);
                 }
             }
             Packet::Wrong(_) => {}
@@ -116,12 +157,14 @@ impl Judge {
     }
 
     /// A host sends a frame.
-    pub fn sent(&mut self, now: Instant, host: usize, frame: &[u8], ledger: &mut Ledger) {
+    pub fn sent(&mut self, now: Instant, host: usize, frame: &mut Buffer, ledger: &mut Ledger) {
         let Some(watched) = self.hosts.get_mut(host).filter(|_| self.on) else {
             return;
         };
+        let mut sound = false;
         let broken = match Packet::parse(frame, self.medium) {
             Packet::Tcp(segment) => {
+                sound = true;
                 self.counts.segments += 1;
                 let mut court = Court {
                     now,
@@ -132,8 +175,8 @@ impl Judge {
                 let key = (segment.from, segment.to);
                 let side = match segment.has(Flags::RST) {
                     // an answer to a stranger makes no connection
-                    true => watched.sides.get_mut(&key),
-                    false => Some(watched.sides.entry(key).or_default()),
+                    true => watched.sides.get(&key),
+                    false => watched.sides.get_or_begin(key),
                 };
                 side.and_then(|side| side.sent(&mut court, &segment).err())
                     .map(|rule| format!("{rule} [{}]", line(frame, self.medium)))
@@ -143,6 +186,9 @@ impl Judge {
         };
         if let Some(broken) = broken {
             ledger.fail(format!("{now}: host {host} sends {broken}"));
+        }
+        if sound {
+            frame.set_sound();
         }
     }
 
@@ -155,11 +201,18 @@ impl Judge {
         else {
             return;
         };
-        for ((ours, theirs), side) in &mut watched.sides {
+        if now <= watched.ack_due {
+            return;
+        }
+        watched.ack_due = Instant::FAR_FUTURE;
+        for ((ours, theirs), side) in &mut watched.sides.all {
             if side.owes_ack(now) {
                 ledger.fail(format!(
                     "{now}: {ours} has not acknowledged {theirs} for too long"
                 ));
+            }
+            if let Some(due) = side.ack_due.filter(|due| *due >= now) {
+                watched.ack_due = watched.ack_due.min(due);
             }
         }
     }
@@ -169,7 +222,7 @@ impl Judge {
         if let Some(watched) = self.hosts.get_mut(host) {
             watched.punctual = false;
             if crashed {
-                watched.sides.clear();
+                watched.sides = Sides::default();
             }
         }
     }

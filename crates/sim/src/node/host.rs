@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use gannet_base::{Instant, Rng};
+use gannet_link::Audit;
 use gannet_stack::tcp::TcpReady;
 use gannet_stack::{LinkAddress, LinkConfig, LinkId, Stack};
 
@@ -47,6 +48,8 @@ pub struct Machine {
     talkers: Vec<Talker>,
     doors: Vec<Door>,
     hearers: Vec<(usize, Hearer)>,
+    /// Of the link's memory.
+    audit: Audit,
 }
 
 /// What survives a crash: what the host is still to begin.
@@ -147,6 +150,7 @@ impl Host {
             talkers: Vec::new(),
             doors: Vec::new(),
             hearers: Vec::new(),
+            audit: Audit::new(),
         };
         machine.open(self.number, scenario, (now, self.clock.read(now)), ledger);
         self.machine = Some(machine);
@@ -363,6 +367,17 @@ impl Machine {
     /// Ends of connections that are still in use.
     pub fn talkers(&self) -> &[Talker] {
         &self.talkers
+    }
+
+    /// Oracle: the structures of the stack and of its memory are sound.
+    ///
+    /// # Panics
+    /// When they are not.
+    pub fn check(&mut self) {
+        self.stack.check_tcp();
+        if let Some(endpoint) = self.stack.link(self.link) {
+            self.audit.check(&endpoint.pool);
+        }
     }
 
     /// Nobody is to come any more: closes listeners and receivers.

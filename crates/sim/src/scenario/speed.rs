@@ -44,7 +44,7 @@ impl Scenario {
         };
         // frames that arrive stay where they are when they fill a good part of their block
         let mut receiver = host.clone();
-        receiver.interface.blocks = (2048, 4096);
+        receiver.interface.blocks = (2048, 512);
         let mut up = Side::sends(seconds * RATE * 1448 / 1500);
         up.chunk = 16 << 10;
         Scenario {

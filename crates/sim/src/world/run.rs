@@ -258,7 +258,7 @@ impl<'a, W: Witness> World<'a, W> {
         let medium = self.scenario.medium();
         let mut leaving = core::mem::take(&mut self.leaving);
         let any = !leaving.is_empty();
-        for frame in leaving.drain(..) {
+        for mut frame in leaving.drain(..) {
             self.frames += 1;
             self.digest.number(self.now.as_nanos());
             self.digest.number(number as u64 * 2);
@@ -266,7 +266,8 @@ impl<'a, W: Witness> World<'a, W> {
             self.digest.bytes(frame.get(..HEADERS).unwrap_or(&frame));
             self.witness
                 .frame(self.now, number, Way::Out, medium, &frame);
-            self.judge.sent(self.now, number, &frame, &mut self.ledger);
+            self.judge
+                .sent(self.now, number, &mut frame, &mut self.ledger);
             self.network.push(self.now, way, frame);
         }
         self.leaving = leaving;
@@ -282,10 +283,7 @@ impl<'a, W: Witness> World<'a, W> {
             .get_mut(number)
             .and_then(|(h, _)| h.machine.as_mut());
         if let Some(machine) = machine {
-            machine.stack.check_tcp();
-            if let Some(endpoint) = machine.stack.link(machine.link) {
-                endpoint.pool.invariants();
-            }
+            machine.check();
         }
         self.judge.host_ran(self.now, number, &mut self.ledger);
     }

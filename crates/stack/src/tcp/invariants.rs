@@ -13,24 +13,18 @@ impl Tcp {
     /// # Panics
     /// When it does not.
     pub fn invariants(&mut self) {
-        for index in self.table.indices() {
-            let config = self.config.clone();
-            let Some(entry) = self.table.at_mut(index) else {
-                continue;
-            };
+        let mut kept = [0, 0];
+        for entry in self.table.entries() {
             entry.conn.invariants();
             assert!(
-                entry.armed <= entry.conn.deadline(&config),
+                entry.armed <= entry.conn.deadline(&self.config),
                 "a timer is forgotten"
             );
             assert!(
                 !entry.conn.is_over(),
                 "a connection that is over is forgotten"
             );
-        }
-        let mut kept = [0, 0];
-        for index in self.table.indices() {
-            match self.table.at_mut(index).map_or(Kept::No, |e| e.kept) {
+            match entry.kept {
                 Kept::No => {}
                 Kept::Orphan => kept[0] += 1,
                 Kept::TimeWait => kept[1] += 1,

@@ -240,6 +240,11 @@ impl Table {
         self.look_up((local, remote)).is_some()
     }
 
+    /// Every connection.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.places.iter().filter_map(|p| p.entry.as_ref())
+    }
+
     /// Every index in use.
     pub(super) fn indices(&self) -> impl Iterator<Item = u32> + use<> {
         let used = self
