@@ -209,16 +209,16 @@ impl Driver for SimDriver {
             let Some(bytes) = self.inbox.pop_front() else {
                 return Received::Empty;
             };
-            match place(pool, &bytes, self.interface.contiguous) {
-                Some(slot) => {
-                    return frame.load(&bounds, |to| {
-                        *to = slot;
-                        true
-                    });
-                }
-                // As an interface without a free buffer: the frame is lost.
-                None => self.lost.1 += 1,
+            let mut placed = false;
+            let received = frame.load(&bounds, |slot| {
+                placed = place(pool, &bytes, self.interface.contiguous, slot).is_some();
+                placed
+            });
+            if placed {
+                return received;
             }
+            // As an interface without a free buffer: the frame is lost.
+            self.lost.1 += 1;
         }
     }
 
@@ -277,9 +277,9 @@ fn offload(slot: &Slot, medium: Medium) -> Header {
 }
 
 /// Puts an arriving frame into blocks: the first bytes inline, and in memory before the rest too
-/// when `contiguous`.
-fn place(pool: &mut Pool, bytes: &[u8], contiguous: bool) -> Option<Slot> {
-    let mut slot = Slot::new();
+/// when `contiguous`. `None` when there are not enough.
+fn place(pool: &mut Pool, bytes: &[u8], contiguous: bool, slot: &mut Slot) -> Option<()> {
+    slot.clear();
     let inline = bytes.len().min(INLINE);
     let (head, mut rest) = bytes.split_at_checked(inline)?;
     slot.inline_mut(inline)?.copy_from_slice(head);
@@ -289,7 +289,7 @@ fn place(pool: &mut Pool, bytes: &[u8], contiguous: bool) -> Option<Slot> {
         let block = pool.alloc_for_receive();
         let fits = block.is_some_and(|b| slot.push_range(pool.range(b, at, len as u32)));
         let (Some(block), true) = (block, fits) else {
-            give_back(pool, &slot, block);
+            give_back(pool, slot, block);
             return None;
         };
         let (now, later) = rest.split_at_checked(len)?;
@@ -303,7 +303,7 @@ fn place(pool: &mut Pool, bytes: &[u8], contiguous: bool) -> Option<Slot> {
         at = 0;
         rest = later;
     }
-    Some(slot)
+    Some(())
 }
 
 /// There was no room for the whole frame: the blocks of `slot`, and one more, are free again.

@@ -8,7 +8,7 @@
 //! ```text
 //!   a number that left the list of free blocks, or came to it  -> named at most once?
 //!   such a block, and one whose counts changed                 -> named exactly when it has no
-//!                                                                 references? in flight <= references?
+//!                                                               references? fewer in flight?
 //! ```
 //!
 //! By induction the list names every block without references, once, and no other: what
@@ -59,7 +59,7 @@ impl Audit {
             assert!(!named, "a block is free twice");
         }
         for &id in left.iter().chain(came) {
-            self.is_sound(pool, id as usize);
+            is_sound(pool.blocks[id as usize], self.named[id as usize]);
         }
         self.free.truncate(same);
         self.free.extend_from_slice(came);
@@ -88,26 +88,29 @@ impl Audit {
     }
 
     fn check_counts(&mut self, pool: &Pool) {
-        let chunks = self.blocks.chunks(CHUNK).zip(pool.blocks.chunks(CHUNK));
-        let first = chunks.enumerate();
-        for (index, (was, is)) in first.filter(|(_, (was, is))| was != is) {
-            let pairs = was.iter().zip(is).enumerate();
-            for (at, _) in pairs.filter(|(_, (was, is))| was != is) {
-                self.is_sound(pool, index * CHUNK + at);
+        let chunks = self.blocks.chunks_mut(CHUNK);
+        let named = self.named.chunks(CHUNK);
+        for ((was, is), named) in chunks.zip(pool.blocks.chunks(CHUNK)).zip(named) {
+            if was == is {
+                continue;
+            }
+            for ((was, is), named) in was.iter_mut().zip(is).zip(named) {
+                if was != is {
+                    is_sound(*is, *named);
+                    *was = *is;
+                }
             }
         }
-        self.blocks.copy_from_slice(&pool.blocks);
     }
+}
 
-    fn is_sound(&self, pool: &Pool, id: usize) {
-        let (block, named) = (pool.blocks[id], self.named[id]);
-        assert_eq!(
-            named,
-            references(block) == 0,
-            "free list and reference counts disagree"
-        );
-        assert!(in_flight(block) <= references(block));
-    }
+fn is_sound(block: u64, named: bool) {
+    assert_eq!(
+        named,
+        references(block) == 0,
+        "free list and reference counts disagree"
+    );
+    assert!(in_flight(block) <= references(block));
 }
 
 #[cfg(all(test, not(loom)))]

@@ -70,7 +70,7 @@ impl Sides {
             self.places.insert(ends, self.last);
             self.all.push((ends, Side::default()));
         }
-        self.get(&ends)
+        self.all.get_mut(self.last).map(|(_, side)| side)
     }
 }
 

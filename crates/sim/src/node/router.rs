@@ -243,11 +243,13 @@ mod tests {
         let [from, to] = [0, 1].map(|host| six(Family::V6.routed(host)));
         let bytes = |len: usize| packet::six(from, to, (IpProtocol::UDP, 64), &vec![7; len]);
         let mut router = Router::new(vec![(0, 0), (1, 1)], None, false);
-        let (port, out) = router.forward(0, bytes(100), |_| None).expect("a way");
+        let (port, out) = router
+            .forward(0, bytes(100).into(), |_| None)
+            .expect("a way");
         let (header, _) = ipv6::Header::parse(&out).expect("sound");
         assert_eq!((port, header.hop_limit, out.len()), (1, 63, 140));
         let (port, out) = router
-            .forward(0, bytes(1400), |_| Some(1300))
+            .forward(0, bytes(1400).into(), |_| Some(1300))
             .expect("an error");
         let (header, at) = ipv6::Header::parse(&out).expect("sound");
         assert_eq!((port, header.dst, out.len()), (0, from, 1280));
@@ -257,6 +259,6 @@ mod tests {
         // neighbours' affairs go no further
         let group = "ff02::1".parse().expect("an address");
         let bytes = packet::six(from, group, (IpProtocol::UDP, 64), b"to all");
-        assert!(router.forward(0, bytes, |_| None).is_none());
+        assert!(router.forward(0, bytes.into(), |_| None).is_none());
     }
 }

@@ -19,8 +19,9 @@ const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 /// More pieces than a frame of 64 KiB can have with the smallest segments in use.
 const PIECES_MAX: usize = 4096;
-const FIN_PSH: u8 = 0x09;
-const CWR: u8 = 0x80;
+/// Flags of TCP, in the word that begins with the data offset.
+const FIN_PSH: u16 = 0x09;
+const CWR: u16 = 0x80;
 
 /// Why a frame could not be prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +77,17 @@ pub fn cut(
     if count > PIECES_MAX {
         return Err(Uncuttable::TooMany);
     }
+    let standing = shape.standing(head).ok_or(Uncuttable::BadHeaders)?;
     let mut payload = Payload { now: payload, rest };
     for index in 0..count {
         let mut piece = Buffer::from(head);
-        payload.take(size, &mut piece);
-        let last = index + 1 == count;
-        shape.mend(&mut piece, index, index * size, last);
+        let sum = payload.take(size, &mut piece);
+        let place = Within {
+            index,
+            offset: index * size,
+            last: index + 1 == count,
+        };
+        let _ = shape.mend(&mut piece, &place, standing, sum); // headers are in every piece
         out(piece);
     }
     Ok(())
@@ -103,19 +109,24 @@ struct Payload<'a> {
 }
 
 impl Payload<'_> {
-    /// Appends the next `len` bytes to `piece`; fewer, if there are no more.
-    fn take(&mut self, mut len: usize, piece: &mut Buffer) {
+    /// Appends the next `len` bytes to `piece`, fewer if there are no more, and sums them: where
+    /// they come from, not where they were written a moment ago.
+    fn take(&mut self, mut len: usize, piece: &mut Buffer) -> Sum {
+        let (mut total, mut odd) = (Sum::new(), false);
         while len > 0 {
             let (taken, left) = self.now.split_at(self.now.len().min(len));
             piece.extend_from_slice(taken);
+            total = total.combine(sum(taken), odd);
+            odd ^= taken.len() % 2 == 1;
             (self.now, len) = (left, len - taken.len());
             if self.now.is_empty() {
                 let Some((next, rest)) = self.rest.split_first() else {
-                    return;
+                    break;
                 };
                 (self.now, self.rest) = (next, rest);
             }
         }
+        total
     }
 }
 
@@ -154,6 +165,11 @@ fn never_zero(checksum: u16) -> u16 {
     }
 }
 
+/// The word at `at`.
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?))
+}
+
 /// Writes `bytes` at `at`; `None` when they would lie outside.
 fn put(frame: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     frame.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
@@ -168,6 +184,21 @@ struct Shape {
     transport: usize,
     /// Length of all headers.
     headers: usize,
+}
+
+/// Sums over what all pieces have in common.
+#[derive(Clone, Copy)]
+struct Standing {
+    network: Sum,
+    transport: Sum,
+}
+
+/// Which piece of the whole.
+struct Within {
+    index: usize,
+    /// Where its payload begins.
+    offset: usize,
+    last: bool,
 }
 
 impl Shape {
@@ -196,52 +227,93 @@ impl Shape {
         })
     }
 
-    /// Makes the headers of a copy those of piece `index`, whose payload began at `offset`. What
-    /// is written lies within `headers`, which every piece has.
-    fn mend(&self, piece: &mut [u8], index: usize, offset: usize, last: bool) {
-        let _ = self.mend_network(piece, index);
-        let _ = match self.protocol {
-            IpProtocol::TCP => self.mend_tcp(piece, offset, last),
-            _ => self.mend_udp(piece),
+    /// What the checksums of all pieces have in common: the sums of the headers without the fields
+    /// that differ from piece to piece.
+    fn standing(&self, head: &[u8]) -> Option<Standing> {
+        let without = |from: usize, to: usize, fields: &[usize]| {
+            let mut total = sum(head.get(from..to)?);
+            for field in fields {
+                total.add_u16(!word(head, from + field)?);
+            }
+            Some(total)
         };
-        let _ = self.mend_checksum(piece);
+        let at = self.network;
+        let (network, addresses) = match self.version {
+            Version::V4 => {
+                let header = usize::from(*head.get(at)? & 15) * 4;
+                (without(at, at + header, &[2, 4, 10])?, at + 12..at + 20)
+            }
+            Version::V6 => (Sum::new(), at + 8..at + 40),
+        };
+        let fields: &[usize] = match self.protocol {
+            IpProtocol::TCP => &[4, 6, 12, 16],
+            _ => &[4, 6],
+        };
+        let mut transport = without(self.transport, self.headers, fields)?;
+        transport.add_bytes(head.get(addresses)?);
+        transport.add_u16(u16::from(self.protocol.0));
+        Some(Standing { network, transport })
     }
 
-    fn mend_network(&self, piece: &mut [u8], index: usize) -> Option<()> {
+    /// Makes the headers of a copy those of a piece with a payload of this sum.
+    fn mend(
+        &self,
+        piece: &mut [u8],
+        place: &Within,
+        standing: Standing,
+        payload: Sum,
+    ) -> Option<()> {
+        self.mend_network(piece, place, standing.network)?;
+        let mut total = standing.transport.combine(payload, false);
+        total.add_u16((piece.len() - self.transport) as u16);
+        let field = match self.protocol {
+            IpProtocol::TCP => self.mend_tcp(piece, place, &mut total)?,
+            _ => self.mend_udp(piece, &mut total)?,
+        };
+        put(piece, field, &never_zero(total.finish()).to_be_bytes())
+    }
+
+    fn mend_network(&self, piece: &mut [u8], place: &Within, standing: Sum) -> Option<()> {
         let (at, len) = (self.network, piece.len());
         if self.version == Version::V6 {
             let payload = (len - at - V6_HEADER) as u16;
             return put(piece, at + 4, &payload.to_be_bytes());
         }
-        put(piece, at + 2, &((len - at) as u16).to_be_bytes())?;
-        let ident: [u8; 2] = *piece.get(at + 4..)?.first_chunk()?;
-        let ident = u16::from_be_bytes(ident).wrapping_add(index as u16);
+        let total = (len - at) as u16;
+        let ident = word(piece, at + 4)?.wrapping_add(place.index as u16);
+        put(piece, at + 2, &total.to_be_bytes())?;
         put(piece, at + 4, &ident.to_be_bytes())?;
-        put(piece, at + 10, &[0, 0])?;
-        let header = usize::from(*piece.get(at)? & 15) * 4;
-        let checksum = sum(piece.get(at..at + header)?).finish();
-        put(piece, at + 10, &checksum.to_be_bytes())
+        let mut checksum = standing;
+        checksum.add_u16(total);
+        checksum.add_u16(ident);
+        put(piece, at + 10, &checksum.finish().to_be_bytes())
     }
 
-    /// Sequence number of the piece; FIN and PSH only in the last, CWR only in the first.
-    fn mend_tcp(&self, piece: &mut [u8], offset: usize, last: bool) -> Option<()> {
+    /// Sequence number of the piece; FIN and PSH only in the last, CWR only in the first. Where the
+    /// checksum lies.
+    fn mend_tcp(&self, piece: &mut [u8], place: &Within, total: &mut Sum) -> Option<usize> {
         let at = self.transport;
         let seq: [u8; 4] = *piece.get(at + 4..)?.first_chunk()?;
-        let seq = u32::from_be_bytes(seq).wrapping_add(offset as u32);
+        let seq = u32::from_be_bytes(seq).wrapping_add(place.offset as u32);
         put(piece, at + 4, &seq.to_be_bytes())?;
-        let flags = piece.get_mut(at + 13)?;
-        if !last {
-            *flags &= !FIN_PSH;
+        let mut flags = word(piece, at + 12)?;
+        if !place.last {
+            flags &= !FIN_PSH;
         }
-        if offset > 0 {
-            *flags &= !CWR;
+        if place.offset > 0 {
+            flags &= !CWR;
         }
-        Some(())
+        put(piece, at + 12, &flags.to_be_bytes())?;
+        total.add_u32(seq);
+        total.add_u16(flags);
+        Some(at + 16)
     }
 
-    fn mend_udp(&self, piece: &mut [u8]) -> Option<()> {
+    fn mend_udp(&self, piece: &mut [u8], total: &mut Sum) -> Option<usize> {
         let len = (piece.len() - self.transport) as u16;
-        put(piece, self.transport + 4, &len.to_be_bytes())
+        put(piece, self.transport + 4, &len.to_be_bytes())?;
+        total.add_u16(len);
+        Some(self.transport + udp::CHECKSUM_OFFSET)
     }
 
     fn mend_checksum(&self, piece: &mut [u8]) -> Option<()> {

@@ -131,7 +131,7 @@ pub enum MishapKind {
     Kill,
 }
 
-/// How much is judged: a run for speed judges less.
+/// How much is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judges {
     /// Everything after every event.

@@ -35,7 +35,7 @@ impl Scenario {
                 ring: 1024,
                 holds: false,
                 contiguous: true,
-                blocks: (16_384, 512),
+                blocks: (16_384, 64),
             },
             config: Config::new([0; 16], 0),
             clock: Instant::from_millis(1000),

@@ -223,10 +223,13 @@ impl SendQueue {
         let mut at = self.start;
         // (judged together: there are many, and this is asked after every event of a simulation)
         let (mut contiguous, mut empty) = (true, false);
-        for entry in &self.entries {
-            contiguous &= entry.start == at;
-            empty |= entry.range.len == 0;
-            at += entry.range.len;
+        let (first, second) = self.entries.as_slices();
+        for entries in [first, second] {
+            for entry in entries {
+                contiguous &= entry.start == at;
+                empty |= entry.range.len == 0;
+                at += entry.range.len;
+            }
         }
         assert!(contiguous, "entries are contiguous");
         assert!(!empty, "no empty entry");

@@ -28,7 +28,7 @@ fn super_segment(version: Version, protocol: IpProtocol) -> (Header, Vec<u8>) {
     if tcp {
         frame[start + 4..start + 8].copy_from_slice(&u32::MAX.to_be_bytes());
         frame[start + 12] = 8 << 4;
-        frame[start + 13] = 0x10 | FIN_PSH | CWR;
+        frame[start + 13] = (0x10 | FIN_PSH | CWR) as u8;
     }
     frame.extend((0..PAYLOAD).map(|n| n as u8));
     let header = Header {
@@ -98,7 +98,7 @@ fn pieces_are_whole_packets_with_right_checksums() {
                     let seq = u32::MAX.wrapping_add(1400 * index as u32);
                     assert_eq!(piece[transport + 4..transport + 8], seq.to_be_bytes());
                     let flags = [0x10 | CWR, 0x10, 0x10 | FIN_PSH][index];
-                    assert_eq!(piece[transport + 13], flags);
+                    assert_eq!(u16::from(piece[transport + 13]), flags);
                 }
             }
             assert!(payload.iter().copied().eq((0..PAYLOAD).map(|n| n as u8)));
