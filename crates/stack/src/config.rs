@@ -96,7 +96,7 @@ pub struct TcpConfig {
     pub receive_buffer: u32,
     /// Limit of the growth. Also decides the window scale, for a connection's whole life.
     pub receive_buffer_max: u32,
-    /// How long an acknowledgement may wait for company. RFC 9293: below 500 ms.
+    /// How long an acknowledgement may wait for company, at most 490 ms (RFC 9293: below 500).
     pub delayed_ack: Duration,
     /// Retransmission time-out before the first round trip is measured, of SYNs too; doubled each
     /// time. 1 ms to 60 s; RFC 6298: one second. Less sends needless copies where paths are long.

@@ -420,6 +420,11 @@ impl Congestion {
     /// Bytes that may be sent beyond the window on the first two duplicate acknowledgements
     /// (limited transmit, RFC 3042), so that small windows can still find the third.
     #[must_use]
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+    //# Further, the TCP sender MUST NOT change cwnd to reflect these two segments [RFC3042].
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+    //# When [RFC3042] is in use, additional data sent in limited transmit MUST NOT be included in
+    //# this calculation.
     pub fn limited_transmit(&self, duplicate_acks: u32) -> u32 {
         match (self.phase, duplicate_acks) {
             (Phase::Open, 1 | 2) => duplicate_acks * self.smss,
@@ -430,6 +435,12 @@ impl Congestion {
     /// Loss was found while `flight` bytes were outstanding.
     pub fn enter_recovery(&mut self, flight: u32, kind: RecoveryKind) {
         self.prior = Some((self.cwnd, self.ssthresh));
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+        //# When the third duplicate ACK is received, a TCP MUST set ssthresh to no more than the
+        //# value given in equation (4).
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.3
+        //# That is, when the first loss in a window of data is detected, ssthresh MUST be set to no
+        //# more than the value given by equation (4).
         self.ssthresh = self.after_loss(flight);
         if matches!(self.control, Control::Bbr(_)) {
             self.phase = Phase::ModelRecovery;
@@ -439,6 +450,9 @@ impl Congestion {
             RecoveryKind::DuplicateAcks => {
                 self.phase = Phase::NewRenoRecovery;
                 // RFC 6582 section 3.2 step 2: three segments have left the network
+                //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+                //# The lost segment starting at SND.UNA MUST be retransmitted and cwnd set to
+                //# ssthresh plus 3*SMSS.
                 self.cwnd = self.ssthresh.saturating_add(3 * self.smss).min(MAX_CWND);
             }
             RecoveryKind::Sack => self.phase = Phase::PrrRecovery(Prr::new(flight)),
@@ -471,6 +485,9 @@ impl Congestion {
     /// A further duplicate acknowledgement during NewReno recovery: a segment left the network.
     pub fn on_duplicate_ack(&mut self) {
         if self.phase == Phase::NewRenoRecovery {
+            //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+            //# For each additional duplicate ACK received (after the third), cwnd MUST be
+            //# incremented by SMSS.
             self.cwnd = self.cwnd.saturating_add(self.smss).min(MAX_CWND);
         }
     }
@@ -490,6 +507,13 @@ impl Congestion {
     }
 
     /// Everything up to the recovery point is acknowledged; `flight` bytes are still outstanding.
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+    //# When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set
+    //# cwnd to ssthresh (the value set in step 2).
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-4.3
+    //# Finally, after all loss in the given window of segments has been successfully retransmitted,
+    //# cwnd MUST be set to no more than ssthresh and congestion avoidance MUST be used to further
+    //# increase cwnd.
     pub fn exit_recovery(&mut self, flight: u32) {
         match self.phase {
             Phase::Open => return,
@@ -513,6 +537,10 @@ impl Congestion {
         //# retransmission timer and the given segment has already been
         //# retransmitted by way of the retransmission timer at least once, the
         //# value of ssthresh is held constant.
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.3
+        //# Loss in two successive windows of data, or the loss of a retransmission, should be taken
+        //# as two indications of congestion and, therefore, cwnd (and ssthresh) MUST be lowered
+        //# twice in this case.
         if !self.timed_out {
             self.prior = Some((self.cwnd, self.ssthresh));
             self.ssthresh = self.after_loss(flight);

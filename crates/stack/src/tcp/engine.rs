@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::Driver;
@@ -27,6 +28,8 @@ use crate::timer::{Wheel, earliest};
 
 /// Most blocks that must be free before those who wait for memory are called.
 const MEMORY_BACK: usize = 8;
+/// No setting makes an acknowledgement wait for longer.
+const DELAYED_ACK_MAX: Duration = Duration::from_millis(490);
 
 /// All TCP of a host.
 pub struct Tcp {
@@ -60,8 +63,13 @@ impl Tcp {
     /// No sockets.
     pub fn new(config: &Config) -> Self {
         let key = HashKey::new(config.secret);
+        let mut tcp = config.tcp.clone();
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+        //# Finally, we repeat that an ACK MUST NOT be delayed for more than 500 ms waiting on a
+        //# second full-sized segment to arrive.
+        tcp.delayed_ack = tcp.delayed_ack.min(DELAYED_ACK_MAX);
         Tcp {
-            config: config.tcp.clone(),
+            config: tcp,
             key,
             table: Table::new(key),
             requests: Requests::new(key),

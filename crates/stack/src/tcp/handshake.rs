@@ -56,6 +56,8 @@ pub(super) struct Offer {
 }
 
 impl Offer {
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+    //# A Window Scale option in a segment without a SYN bit MUST be ignored.
     fn of(syn: &Segment) -> Self {
         let options = &syn.options;
         Offer {
@@ -291,10 +293,25 @@ impl Opening {
         //# If a Window Scale option was received in the initial <SYN> segment,
         //# then this option MAY be sent in the <SYN,ACK> segment.
         if !answer || self.offer.scale.is_some() {
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+            //# This option is an offer, not a promise; both sides MUST send Window Scale options in
+            //# their <SYN> segments to enable window scaling in either direction.
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+            //# The Window Scale option MUST be sent with shift.cnt = R, where R is the value that
+            //# the TCP would like to use for its receive window.
             options.window_scale = Some(self.scale.shift());
         }
+        //= https://www.rfc-editor.org/rfc/rfc2018#section-2
+        //# It MUST NOT be sent on non-SYN segments.
         options.sack_permitted = !answer || self.offer.sack;
         if !answer || self.offer.timestamp.is_some() {
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-4.1
+            //# Values of this clock MUST be at least approximately proportional to real time, in
+            //# order to measure actual RTT.
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-5.4
+            //# It MUST tick at least once for each 2^31 bytes sent.
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-5.4
+            //# The recycling time of the timestamp clock MUST be greater than MSL seconds.
             let clock = (now.as_millis() as u32).wrapping_add(self.timestamp_offset);
             let value = if self.cookie {
                 let Offer { scale, sack, .. } = self.offer;
@@ -647,6 +664,9 @@ pub(super) fn halves<D: Driver>(
     if opening.sent == 1 {
         rtt.on_sample(cx.now.saturating_duration_since(opening.sent_at));
     }
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+    //# As specified in [RFC3390], the SYN/ACK and the acknowledgment of the SYN/ACK MUST NOT
+    //# increase the size of the congestion window.
     let mut send = Send::new(opening.iss, send_mss, checksum, rtt);
     if let Some(early) = opening.early.take() {
         send.take_early(&mut endpoint.pool, early.queue, seg.ack);
@@ -663,6 +683,10 @@ pub(super) fn halves<D: Driver>(
     let window = u32::from(opening.window);
     let mut recv = new_recv(conn, cx, opening, scale.is_some(), window);
     (send.ecn, recv.ecn) = opening.ecn(conn.settings.congestion);
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+    //# Upon receiving a <SYN> segment with a Window Scale option containing shift.cnt = S, a TCP
+    //# MUST set Snd.Wind.Shift to S and MUST set Rcv.Wind.Shift to R; otherwise, it MUST set both
+    //# Snd.Wind.Shift and Rcv.Wind.Shift to zero.
     if let Some(scale) = scale {
         send.scale = WindowScale::new(scale);
     }

@@ -211,6 +211,20 @@ fn check_sequence<D: Driver>(
     frame: &mut Frame,
 ) -> Step {
     let recv = &mut open.recv;
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+    //# When an <RST> segment is received, it MUST NOT be subjected to the PAWS check by verifying
+    //# an acceptable value in SEG.TSval, and information from the Timestamps option MUST NOT be
+    //# used to update connection state information.
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
+    //# If the PAWS algorithm is used, the following processing MUST be performed on all incoming
+    //# segments for a synchronized connection.
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
+    //# Also, PAWS processing MUST take precedence over the regular TCP acceptability check (Section
+    //# 3.3 in [RFC0793]), which is performed after verification of the received Timestamps option:
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
+    //# It is important to note that the timestamp MUST be checked only when a segment first arrives
+    //# at the receiver, regardless of whether it is in sequence or it must be queued for later
+    //# delivery.
     if open.timestamps && !seg.rst() {
         match seg.timestamps {
             //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
@@ -225,6 +239,8 @@ fn check_sequence<D: Driver>(
             //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
             //# If a non-<RST> segment is received without a TSopt, a TCP SHOULD
             //# silently drop the segment.
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+            //# A TCP MUST NOT abort a TCP connection because any segment lacks an expected TSopt.
             None => return Step::Drop(TcpEvent::MissingTimestamp),
         }
     }
@@ -234,6 +250,11 @@ fn check_sequence<D: Driver>(
     let zero_window = recv.wnd() == 0 && seg.seq == recv.nxt;
     if !recv.acceptable(seg) && !zero_window {
         if seg.rst() {
+            //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+            //# In all other cases, where the SEQ-field does not match and is outside the window,
+            //# the receiver MUST silently discard the segment.
+            //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+            //# In all other cases the receiver MUST silently discard the segment.
             return Step::Drop(TcpEvent::InexactReset);
         }
         if seg.syn() {
@@ -297,6 +318,16 @@ fn check_reset(open: &Open, seg: &Segment) -> Step {
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
     //# After sending the challenge ACK, TCP endpoints MUST drop the unacceptable segment and stop
     //# processing the incoming packet further.
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+    //# 2) If the RST bit is set and the sequence number exactly matches the next expected sequence
+    //# number (RCV.NXT), then TCP MUST reset the connection.
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+    //# 3) If the RST bit is set and the sequence number does not exactly match the next expected
+    //# sequence value, yet is within the current receive window (RCV.NXT < SEG.SEQ <
+    //# RCV.NXT+RCV.WND), TCP MUST send an acknowledgment (challenge ACK):
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+    //# After sending the challenge ACK, TCP MUST drop the unacceptable segment and stop processing
+    //# the incoming packet further.
     if seg.seq != open.recv.nxt {
         return Step::Challenge(TcpEvent::InexactReset);
     }
@@ -310,11 +341,16 @@ fn check_reset(open: &Open, seg: &Segment) -> Step {
     match open.phase {
         // RFC 1337 section 3, fix (F1): resets are ignored in TIME-WAIT
         Phase::TimeWait => Step::Drop(TcpEvent::Ignored),
+        //= https://www.rfc-editor.org/rfc/rfc5961#section-4.2
+        //# Upon receipt of a valid RST, the local TCP endpoint MUST terminate its connection.
         _ => Step::Fail(TcpError::Reset),
     }
 }
 
 /// Fourth: SYN (RFC 5961 section 4).
+//= https://www.rfc-editor.org/rfc/rfc5961#section-4.2
+//# After sending the acknowledgment, TCP MUST drop the unacceptable segment and stop processing
+//# further.
 fn check_syn(seg: &Segment) -> Step {
     //= https://www.rfc-editor.org/rfc/rfc5961#section-4.2
     //# 1) If the SYN bit is set, irrespective of the sequence number, TCP
@@ -336,9 +372,17 @@ fn check_syn(seg: &Segment) -> Step {
 
 /// Fifth: ACK.
 fn check_ack<D: Driver>(open: &mut Open, cx: &mut Cx<'_, D>, link: LinkId, seg: &Segment) -> Step {
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+    //# When the ACK bit is not set, the receiver MUST ignore the value of the TSecr field.
     if !seg.has_ack() {
         return Step::Drop(TcpEvent::NoAck);
     }
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-5.2
+    //# TCP stacks that implement this mitigation MUST add an additional input check to any incoming
+    //# segment.
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-5.2
+    //# All incoming segments whose ACK value doesn't satisfy the above condition MUST be discarded
+    //# and an ACK sent back.
     if !acceptable_ack(open, seg) {
         return Step::Challenge(TcpEvent::BadAck);
     }
@@ -374,6 +418,9 @@ fn acceptable_ack(open: &Open, seg: &Segment) -> bool {
 /// ours.
 #[inline]
 fn echo_age(open: &Open, seg: &Segment, now: gannet_base::Instant) -> Option<Duration> {
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+    //# If a TSopt is received on a connection where TSopt was not negotiated in the initial
+    //# three-way handshake, the TSopt MUST be ignored and the packet processed normally.
     let (_, echo) = seg.timestamps.filter(|_| open.timestamps)?;
     let age = open.timestamp(now).wrapping_sub(echo);
     (age < 1 << 30).then(|| Duration::from_millis(u64::from(age)))
@@ -390,6 +437,9 @@ fn acknowledge<D: Driver>(
     let notice = Notice {
         ack: seg.ack,
         seq: seg.seq,
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+        //# The window field (SEG.WND) in the header of every incoming segment, with the exception
+        //# of <SYN> segments, MUST be left-shifted by Snd.Wind.Shift bits before updating SND.WND:
         window: UnscaledWindow(seg.window).scale(open.send.scale),
         has_text: seg.len > 0 || seg.fin(),
         sack: seg.options.sack,

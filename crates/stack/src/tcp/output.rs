@@ -398,9 +398,21 @@ fn outgoing<D: Driver>(
     let mut options = Options::NONE;
     if open.timestamps && !(seq.before(open.send.max) && planted!(StampMissingAgain)) {
         let echo = u32::from(!planted!(EchoMissing)).wrapping_mul(open.recv.ts_recent);
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+        //# When the ACK bit is set in an outgoing segment, the sender MUST echo a recently received
+        //# TSval sent by the remote TCP in the TSval field of a Timestamps option.
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+        //# The exact rules on which TSval MUST be echoed are given in Section 4.3.
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+        //# Once TSopt has been successfully negotiated, that is both <SYN> and <SYN,ACK> contain
+        //# TSopt, the TSopt MUST be sent in every non-<RST> segment for the duration of the
+        //# connection, and SHOULD be sent in an <RST> segment (see Section 5.2 for details).
         options.timestamps = Some((open.timestamp(cx.now), echo));
     }
     let report = !open.recv.assembler.is_empty() || open.recv.sack.has_dsack();
+    //= https://www.rfc-editor.org/rfc/rfc2018#section-4
+    //# If the data receiver has not received a SACK-Permitted option for a given connection, it
+    //# MUST NOT send SACK options on that connection.
     if open.send.sack && report {
         let room = sack_room(path, open.timestamps, carries);
         let fit = blocks_that_fit(open.timestamps).min(room);

@@ -213,6 +213,11 @@ impl Recv {
         //= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
         //# R3) If an arriving segment satisfies SEG.TSval >= TS.Recent and SEG.SEQ <=
         //# Last.ACK.sent (see Section 4.3), then record its timestamp in TS.Recent.
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-4.3
+        //# Thus, the timestamp from the latest segment (which filled the hole) MUST be echoed.
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+        //# The choice of incoming timestamps to be saved for this comparison MUST guarantee a value
+        //# that is monotonically non-decreasing.
         let newer = tsval.wrapping_sub(self.ts_recent) as i32 >= 0;
         if newer && seq.before_eq(self.last_ack_sent) {
             self.ts_recent = tsval;
@@ -339,6 +344,11 @@ impl Recv {
         //# segment or 2*RMSS bytes of new data (where RMSS is the MSS specified by
         //# the TCP endpoint receiving the segments to be acknowledged, or the
         //# default value if not specified) (SHLD-19).
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+        //# When using delayed ACKs, a TCP receiver MUST NOT excessively delay acknowledgments.
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+        //# Specifically, an ACK SHOULD be generated for at least every second full-sized segment,
+        //# and MUST be generated within 500 ms of the arrival of the first unacknowledged packet.
         let due = self.unacked >= self.mss.saturating_mul(2);
         if due || (self.quick > 0 && len >= 512) || !self.assembler.is_empty() {
             self.quick = self.quick.saturating_sub(1);
@@ -358,6 +368,10 @@ impl Recv {
 
     /// Nothing is acknowledged any more.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+    //# A TCP receiver MUST NOT generate more than one ACK for every incoming segment, other than to
+    //# update the offered window as the receiving application consumes new data (see [RFC813] and
+    //# page 42 of [RFC793]).
     pub(super) fn ack_never(&mut self) {
         self.owed = AckOwed::No;
         self.unacked = 0;
@@ -390,7 +404,13 @@ impl Recv {
         if planted!(WindowShrinks) {
             return WindowSize(window.0 / 2).unscale(self.scale).0;
         }
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+        //# 1) The receiver MUST honor, as in window, any segment that would have been in window for
+        //# any <ACK> sent by the receiver.
         self.edge = self.edge.max(self.nxt + window.0);
+        //= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+        //# The window field (SEG.WND) of every outgoing segment, with the exception of <SYN>
+        //# segments, MUST be right-shifted by Rcv.Wind.Shift bits:
         window.unscale(self.scale).0
     }
 

@@ -131,11 +131,17 @@ impl RttEstimator {
             //= https://www.rfc-editor.org/rfc/rfc6298#section-2
             //# The above SHOULD be computed using alpha=1/8 and beta=1/4 (as
             //# suggested in [JK88]).
+            //= https://www.rfc-editor.org/rfc/rfc6298#section-2
+            //# (2.3) When a subsequent RTT measurement R' is made, a host MUST set
+            //= https://www.rfc-editor.org/rfc/rfc6298#section-2
+            //# That is, updating RTTVAR and SRTT MUST be computed in the above order.
             Some(Smoothed { srtt, rttvar }) if !doubted => Smoothed {
                 rttvar: toward(rttvar, srtt.abs_diff(r), weight.saturating_mul(4)),
                 srtt: toward(srtt, r, weight.saturating_mul(8)),
             },
             // (2.2) the first measurement, or the first after the old ones became bogus
+            //= https://www.rfc-editor.org/rfc/rfc6298#section-2
+            //# (2.2) When the first RTT measurement R is made, the host MUST set
             _ => Smoothed {
                 srtt: r,
                 rttvar: r / 2,
@@ -153,6 +159,11 @@ impl RttEstimator {
 
     fn computed_rto(&self, Smoothed { srtt, rttvar }: Smoothed) -> Duration {
         let floor = u64::from(self.floor) * 1000;
+        //= https://www.rfc-editor.org/rfc/rfc6298#section-2
+        //# After the computation, a host MUST update RTO <- SRTT + max (G, K*RTTVAR)
+        //= https://www.rfc-editor.org/rfc/rfc6298#section-4
+        //# However, if the K*RTTVAR term in the RTO calculation equals zero, the variance term MUST
+        //# be rounded to G seconds (i.e., use the equation given in step 2.3).
         let variance = rttvar.saturating_mul(4).max(floor);
         Duration::from_nanos(srtt.saturating_add(variance)).min(RttConfig::DEFAULT.max_rto)
     }

@@ -22,16 +22,17 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Sorts out what an acknowledgement reports. `una`, `max`: what is outstanding after the
-    /// acknowledgement itself was applied.
+    /// Sorts out what an acknowledgement reports that says `ack`. `una`, `max`: what is outstanding
+    /// after the acknowledgement itself was applied; `una` is later than `ack` when a newer one has
+    /// overtaken this.
     #[must_use]
-    pub fn sort(given: &SackBlocks, una: SeqNum, max: SeqNum) -> Self {
+    pub fn sort(given: &SackBlocks, ack: SeqNum, (una, max): SeqRange) -> Self {
         let mut out = Blocks::default();
         let given = given.as_slice();
         let seq = |&(left, right): &(u32, u32)| (SeqNum(left), SeqNum(right));
         for (i, block) in given.iter().map(seq).enumerate() {
             let second = if i == 0 { given.get(1).map(seq) } else { None };
-            if i == 0 && is_dsack(block, second, una, max) {
+            if i == 0 && is_dsack((block, second), ack, (una, max)) {
                 out.dsack = Some(block);
                 if block.0.before_eq(una) {
                     continue; // nothing in it that is not acknowledged already
@@ -73,9 +74,17 @@ fn in_window((start, end): SeqRange, una: SeqNum, max: SeqNum) -> bool {
 
 /// RFC 2883 section 4: the first block is a duplicate report if the cumulative acknowledgement
 /// covers it, or if the second block contains it.
-fn is_dsack(first: SeqRange, second: Option<SeqRange>, una: SeqNum, max: SeqNum) -> bool {
+fn is_dsack(
+    (first, second): (SeqRange, Option<SeqRange>),
+    ack: SeqNum,
+    (una, max): SeqRange,
+) -> bool {
     let (start, end) = first;
-    let below = una - start;
+    //= https://www.rfc-editor.org/rfc/rfc2883#section-5
+    //# An implementation MUST NOT compare the sequence space in the SACK block to the TCP state
+    //# variable snd.una (which carries the total cumulative ACK), as this may result in the wrong
+    //# conclusion if ACK packets are reordered.
+    let below = ack - start;
     let acknowledged = start != end && below <= MAX_WINDOW && end - start <= below;
     let contained = second.is_some_and(|outer| {
         in_window(outer, una, max)

@@ -70,6 +70,11 @@ impl SackGenerator {
     }
 
     /// A segment starting at `seq` went into the reassembly queue.
+    //= https://www.rfc-editor.org/rfc/rfc2018#section-8
+    //# The first SACK block MUST reflect the newest segment.
+    //= https://www.rfc-editor.org/rfc/rfc2018#section-8
+    //# Except for the newest segment, all SACK blocks MUST NOT report any old data which is no
+    //# longer actually held by the receiver.
     pub fn on_arrival(&mut self, seq: SeqNum) {
         let seen = self.anchors.iter().take(self.len).position(|&a| a == seq);
         let last = seen.unwrap_or_else(|| {
@@ -96,6 +101,9 @@ impl SackGenerator {
 
     /// Blocks for the acknowledgement sent now, at most `limit` (see [`blocks_that_fit`]). A
     /// duplicate is reported once, first.
+    //= https://www.rfc-editor.org/rfc/rfc2883#section-2
+    //# MUST specify the contiguous block of data containing the segment which triggered this ACK,
+    //# unless that segment advanced the Acknowledgment Number field in the header."
     pub fn blocks<T: Piece>(&mut self, queue: &Assembler<T>, limit: usize) -> SackBlocks {
         let mut out = SackBlocks::default();
         let limit = limit.min(MAX_BLOCKS);

@@ -100,6 +100,10 @@ impl Record {
 
     /// Whether it may still be on its way.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc6675#section-4
+    //# This routine traverses the sequence space from HighACK to HighData and MUST set the "pipe"
+    //# variable to an estimate of the number of octets that are currently in transit between the
+    //# TCP sender and the TCP receiver.
     fn in_flight(&self) -> bool {
         !self.fate.has(Fate::SACKED.with(Fate::LOST))
     }

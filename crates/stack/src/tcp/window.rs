@@ -21,6 +21,8 @@ impl WindowScale {
     /// No scaling.
     pub const ZERO: WindowScale = WindowScale(0);
     /// The largest shift.
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+    //# Thus, the shift count MUST be limited to 14 (which allows windows of 2^30 = 1 GiB).
     pub const MAX: WindowScale = WindowScale(14);
 
     /// A shift count from the wire. The caller counts values above 14.

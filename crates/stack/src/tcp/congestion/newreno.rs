@@ -17,6 +17,9 @@ impl NewReno {
             return cwnd;
         }
         // at most one segment per window acknowledged, even if an ACK covers several windows
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+        //# Note that during congestion avoidance, cwnd MUST NOT be increased by more than SMSS
+        //# bytes per RTT.
         self.bytes_acked = (self.bytes_acked - cwnd).min(cwnd);
         cwnd.saturating_add(smss).min(MAX_CWND)
     }

@@ -49,6 +49,10 @@ impl Prr {
         pipe.saturating_add(sndcnt)
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc5681#section-4.3
+    //# Second, until all lost segments in the window of data in question are repaired, the number
+    //# of segments transmitted in each RTT MUST be no more than half the number of outstanding
+    //# segments when the loss was detected.
     fn proportional(&self, ssthresh: u32) -> u32 {
         let due = u64::from(self.prr_delivered) * u64::from(ssthresh);
         let due = due.div_ceil(u64::from(self.recover_fs));

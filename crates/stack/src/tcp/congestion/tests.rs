@@ -58,6 +58,10 @@ fn rfc_6928_section_2_initial_window() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+//= type=test
+//# Further, if the SYN or SYN/ACK is lost, the initial window used by a sender after a correctly
+//# transmitted SYN MUST be one segment consisting of at most SMSS bytes.
 #[test]
 fn rfc_5681_section_3_1_a_lost_syn_leaves_one_segment() {
     let mut c = fresh();
@@ -109,6 +113,10 @@ fn an_unused_window_does_not_grow() {
     assert_eq!(c.cwnd(), 10_000);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+//= type=test
+//# Note that during congestion avoidance, cwnd MUST NOT be increased by more than SMSS bytes per
+//# RTT.
 #[test]
 fn section_3_1_avoidance_adds_a_segment_per_window() {
     let mut c = avoiding(20_000);
@@ -138,6 +146,15 @@ fn slow_start_stops_at_the_threshold_and_hands_the_rest_to_avoidance() {
     assert_eq!(c.cwnd(), 21_000);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+//= type=test
+//# When a TCP sender detects segment loss using the retransmission timer and the given segment has
+//# not yet been resent by way of the retransmission timer, the value of ssthresh MUST be set to no
+//# more than the value given in equation (4):
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+//= type=test
+//# Furthermore, upon a timeout (as specified in [RFC2988]) cwnd MUST be set to no more than the
+//# loss window, LW, which equals 1 full-sized segment (regardless of the value of IW).
 #[test]
 fn section_3_1_time_out() {
     let mut c = avoiding(20_000);
@@ -155,6 +172,24 @@ fn section_3_1_time_out() {
     assert_eq!(c.ssthresh(), 2 * MSS, "never below two segments");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+//= type=test
+//# When the third duplicate ACK is received, a TCP MUST set ssthresh to no more than the value
+//# given in equation (4).
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+//= type=test
+//# The lost segment starting at SND.UNA MUST be retransmitted and cwnd set to ssthresh plus 3*SMSS.
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+//= type=test
+//# For each additional duplicate ACK received (after the third), cwnd MUST be incremented by SMSS.
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+//= type=test
+//# When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd
+//# to ssthresh (the value set in step 2).
+//= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+//= type=test
+//# The initial value of ssthresh SHOULD be set arbitrarily high (e.g., to the size of the largest
+//# possible advertised window), but ssthresh MUST be reduced in response to congestion.
 #[test]
 fn rfc_6582_newreno_recovery() {
     let mut c = avoiding(20_000);
@@ -184,6 +219,11 @@ fn rfc_6582_newreno_recovery() {
 }
 
 /// RFC 6937 section 4's first example in shape: one loss in a window of 20, an ACK per segment.
+//= https://www.rfc-editor.org/rfc/rfc5681#section-4.3
+//= type=test
+//# Second, until all lost segments in the window of data in question are repaired, the number of
+//# segments transmitted in each RTT MUST be no more than half the number of outstanding segments
+//# when the loss was detected.
 #[test]
 fn rfc_6937_one_loss_sends_one_segment_for_every_two_delivered() {
     let mut c = avoiding(20_000);

@@ -13,6 +13,9 @@ fn section_2_1_one_second_before_the_first_sample() {
     assert_eq!(estimator().srtt(), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6298#section-2
+//= type=test
+//# (2.2) When the first RTT measurement R is made, the host MUST set
 #[test]
 fn section_2_2_first_sample() {
     let mut e = estimator();
@@ -22,6 +25,15 @@ fn section_2_2_first_sample() {
     assert_eq!(e.rto(), MS(400 + 4 * 200));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6298#section-2
+//= type=test
+//# (2.3) When a subsequent RTT measurement R' is made, a host MUST set
+//= https://www.rfc-editor.org/rfc/rfc6298#section-2
+//= type=test
+//# That is, updating RTTVAR and SRTT MUST be computed in the above order.
+//= https://www.rfc-editor.org/rfc/rfc6298#section-2
+//= type=test
+//# After the computation, a host MUST update RTO <- SRTT + max (G, K*RTTVAR)
 #[test]
 fn section_2_3_further_samples() {
     let mut e = estimator();
@@ -34,6 +46,10 @@ fn section_2_3_further_samples() {
     assert_eq!((e.min_rtt(), e.latest()), (Some(MS(400)), Some(MS(800))));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6298#section-4
+//= type=test
+//# However, if the K*RTTVAR term in the RTO calculation equals zero, the variance term MUST be
+//# rounded to G seconds (i.e., use the equation given in step 2.3).
 #[test]
 fn section_2_4_floor_of_the_variance_and_2_5_ceiling() {
     let mut e = estimator();
@@ -85,6 +101,11 @@ fn section_5_many_time_outs_make_the_old_estimate_bogus() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6298#section-5
+//= type=test
+//# (5.7) If the timer expires awaiting the ACK of a SYN segment and the TCP implementation is using
+//# an RTO less than 3 seconds, the RTO MUST be re-initialized to 3 seconds when data transmission
+//# begins (i.e., after the three-way handshake completes).
 #[test]
 fn section_5_7_three_seconds_after_a_lost_syn() {
     let mut e = estimator();

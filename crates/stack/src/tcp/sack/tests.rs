@@ -10,7 +10,7 @@ type List = &'static [(u32, u32)];
 
 /// What is believed of these blocks with 100 to 1000 outstanding.
 fn sort(list: &[(u32, u32)]) -> Blocks {
-    Blocks::sort(&list.iter().copied().collect(), S(100), S(1000))
+    Blocks::sort(&list.iter().copied().collect(), S(100), (S(100), S(1000)))
 }
 
 fn held(blocks: &Blocks) -> Vec<(u32, u32)> {
@@ -74,6 +74,27 @@ fn rfc_2883_duplicate_reports() {
     }
 }
 
+/// An acknowledgement that a newer one has overtaken: what it holds behind a hole is by now
+/// acknowledged, which is not the same as having come twice.
+//= https://www.rfc-editor.org/rfc/rfc2883#section-5
+//= type=test
+//# An implementation MUST NOT compare the sequence space in the SACK block to the TCP state
+//# variable snd.una (which carries the total cumulative ACK), as this may result in the wrong
+//# conclusion if ACK packets are reordered.
+#[test]
+fn an_overtaken_acknowledgement_reports_no_duplicate() {
+    let late = |list: &[(u32, u32)]| {
+        let list = list.iter().copied().collect();
+        Blocks::sort(&list, S(60), (S(100), S(1000)))
+    };
+    let out = late(&[(80, 100)]);
+    assert_eq!((out.dsack, held(&out)), (None, Vec::new()));
+    let out = late(&[(80, 90), (200, 210)]);
+    assert_eq!((out.dsack, held(&out)), (None, [(200, 210)].to_vec()));
+    // below its own number it is a report as ever
+    assert_eq!(late(&[(50, 60)]).dsack, Some((S(50), S(60))));
+}
+
 #[test]
 fn hostile_blocks_at_random() {
     let mut rng = Rng::new(1);
@@ -85,7 +106,7 @@ fn hostile_blocks_at_random() {
             _ => (una + rng.below(6000) as u32 - 500).0,
         };
         let list: SackBlocks = (0..4).map(|_| (near(), near())).collect();
-        let out = Blocks::sort(&list, una, max);
+        let out = Blocks::sort(&list, una, (una, max));
         let mut last = 0;
         for &(left, right) in out.held() {
             assert!(una.before(left) && left.before(right) && right.before_eq(max));

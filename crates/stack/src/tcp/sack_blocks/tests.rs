@@ -60,6 +60,18 @@ impl Receiver {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc2883#section-2
+//= type=test
+//# MUST specify the contiguous block of data containing the segment which triggered this ACK,
+//# unless that segment advanced the Acknowledgment Number field in the header."
+//= https://www.rfc-editor.org/rfc/rfc2018#section-8
+//= type=test
+//# The first SACK block MUST reflect the newest segment.
+//= https://www.rfc-editor.org/rfc/rfc2018#section-4
+//= type=test
+//# The first SACK block (i.e., the one immediately following the kind and length fields in the
+//# option) MUST specify the contiguous block of data containing the segment which triggered this
+//# ACK, unless that segment advanced the Acknowledgment Number field in the header.
 #[test]
 fn section_4_the_triggering_block_comes_first_then_the_most_recent() {
     let mut r = Receiver::new();
@@ -111,6 +123,10 @@ fn rfc_2883_section_4_duplicates() {
     assert_eq!(r.report(3), [(500, 600), (100, 300)]);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc2018#section-8
+//= type=test
+//# Except for the newest segment, all SACK blocks MUST NOT report any old data which is no longer
+//# actually held by the receiver.
 #[test]
 fn delivered_ranges_are_forgotten() {
     let mut r = Receiver::new();

@@ -75,6 +75,9 @@ impl Send {
 
     /// One sample in each round trip is for the time-out.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc6298#section-3
+    //# A TCP implementation MUST take at least one RTT measurement per RTT (unless that is not
+    //# possible per Karn's algorithm).
     fn take_round_trip(&mut self, rtt: Duration) {
         if self.una.after_eq(self.timed) {
             self.rtt.on_sample(rtt);
@@ -153,6 +156,13 @@ impl Send {
         let early = ack == end && planted!(FinAckedByData);
         let fin = self.fin == Fin::Sent && (ack.after(end) || early);
         let bytes = (ack - self.una) - u32::from(fin);
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-4
+        //# Note: SACK information is advisory and therefore SACKed data MUST NOT be removed from
+        //# the TCP's retransmission buffer until the data is cumulatively acknowledged [RFC2018].
+        //= https://www.rfc-editor.org/rfc/rfc2018#section-8
+        //# Since the data receiver may later discard data reported in a SACK option, the sender
+        //# MUST NOT discard data before it is acknowledged by the Acknowledgment Number field in
+        //# the TCP header.
         self.queue.acknowledge(pool, ack);
         self.una = ack;
         if self.nxt.before(self.una) {
@@ -172,7 +182,10 @@ impl Send {
         if !self.sack || news.n.sack.is_empty() {
             return;
         }
-        news.blocks = Blocks::sort(&news.n.sack, self.una, self.max);
+        news.blocks = Blocks::sort(&news.n.sack, news.n.ack, (self.una, self.max));
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+        //# Upon the receipt of any ACK containing SACK information, the scoreboard MUST be updated
+        //# via the Update () routine.
         for &block in news.blocks.held() {
             self.sent.sack(block, &mut news.delivery);
         }

@@ -21,6 +21,20 @@ impl Send {
     }
 
     /// What to send next as far as windows and timers are concerned.
+    //= https://www.rfc-editor.org/rfc/rfc6675#section-4
+    //# NextSeg () MUST return the sequence number range of the next segment that is to be
+    //# transmitted, per the following rules:
+    //= https://www.rfc-editor.org/rfc/rfc6675#section-4
+    //# (1) If there exists a smallest unSACKed sequence number 'S2' that meets the following three
+    //# criteria for determining loss, the sequence range of one segment of up to SMSS octets
+    //# starting with S2 MUST be returned.
+    //= https://www.rfc-editor.org/rfc/rfc6675#section-4
+    //# (2) If no sequence number 'S2' per rule (1) exists but there exists available unsent data
+    //# and the receiver's advertised window allows, the sequence range of one segment of up to SMSS
+    //# octets of previously unsent data starting with sequence number HighData+1 MUST be returned.
+    //= https://www.rfc-editor.org/rfc/rfc6675#section-4
+    //# (5) If the conditions for each of (1), (2), (3), and (4) are not met, then NextSeg () MUST
+    //# indicate failure, and no segment is returned.
     pub(super) fn choose(&mut self, limit: u32) -> Option<Plan> {
         if self.resend_head {
             return Some(self.head());
@@ -69,6 +83,9 @@ impl Send {
         if room < self.mss {
             return None;
         }
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+        //# (C.1) The scoreboard MUST be queried via NextSeg () for the sequence number range of the
+        //# next segment to transmit (if any), and the given segment sent.
         let (seq, len) = self.sent.next_lost()?;
         let data = self.queue.end() - seq.min(self.queue.end());
         Some(self.plan(seq, len.min(data).min(self.mss), Why::Hole))
@@ -82,6 +99,11 @@ impl Send {
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.6
     //# If this happens, the sender SHOULD NOT send new data (SHLD-15), but SHOULD retransmit
     //# normally the old unacknowledged data between SND.UNA and SND.UNA+SND.WND (SHLD-16).
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+    //# Implementations MUST ensure that they handle a shrinking window, as specified in Section
+    //# 4.2.2.16 of [RFC1122].
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+    //# 3) The initial transmission MUST be within the window announced by the most recent <ACK>.
     pub(super) fn window_room(&self) -> u32 {
         ((self.una + self.wnd).since(self.nxt).max(0) as u32)
             .saturating_add(u32::from(planted!(SendsBeyondWindow)))
@@ -101,6 +123,9 @@ impl Send {
         }
         let window = self.window_room();
         // RFC 3042; with SACK what is reported has left the flight by itself
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.2
+        //# Note that a sender using SACK [RFC2018] MUST NOT send new data unless the incoming
+        //# duplicate acknowledgment contains new SACK information.
         let extra = match self.sack {
             true => 0,
             false => self.congestion.limited_transmit(self.dup_acks),
@@ -111,6 +136,14 @@ impl Send {
             Forward::Tries(point) if !self.sack => self.nxt - point,
             _ => self.flight(),
         };
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3
+        //# In some situations, it may be beneficial for a TCP sender to be more conservative than
+        //# the algorithms allow; however, a TCP MUST NOT be more aggressive than the following
+        //# algorithms allow (that is, MUST NOT send data when the value of cwnd computed by the
+        //# following algorithms would not allow the data to be sent).
+        //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
+        //# The slow start and congestion avoidance algorithms MUST be used by a TCP sender to
+        //# control the amount of outstanding data being injected into the network.
         let by_congestion = cwnd.saturating_sub(flight);
         self.cwnd_limited = by_congestion < window.min(queued);
         let question = SendQuestion {

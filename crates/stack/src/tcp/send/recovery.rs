@@ -25,6 +25,9 @@ impl Send {
         if self.recovery.is_some_and(|point| self.una.after_eq(point))
             && !planted!(RecoveryNeverLeft)
         {
+            //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+            //# (A) An incoming cumulative ACK for a sequence number greater than RecoveryPoint
+            //# signals the end of loss recovery, and the loss recovery phase MUST be terminated.
             self.leave_recovery();
             // what ends a recovery has nothing to say about growth
             sample.cwnd_limited = false;
@@ -33,7 +36,17 @@ impl Send {
         if self.loss.is_some_and(|point| self.una.after_eq(point)) {
             self.leave_loss();
         }
+        //= https://www.rfc-editor.org/rfc/rfc8985#section-4
+        //# The connection MUST use selective acknowledgment (SACK) options [RFC2018], and the
+        //# sender MUST keep SACK scoreboard information on a per-connection basis ("SACK
+        //# scoreboard" has the same meaning here as in [RFC6675], Section 3).
         if self.sack {
+            //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+            //# Once a TCP is in the loss recovery phase, the following procedure MUST be used for
+            //# each arriving ACK:
+            //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+            //# (B) Upon receipt of an ACK that does not cover RecoveryPoint, the following actions
+            //# MUST be taken:
             news.lost = self.detect_lost(news.now);
         } else {
             self.detect_without_sack(news);
@@ -52,8 +65,16 @@ impl Send {
 
     fn note_duplicates(&mut self, news: &mut News) {
         if news.advanced {
+            //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+            //# If the incoming ACK is a cumulative acknowledgment, the TCP MUST reset DupAcks to
+            //# zero.
             self.dup_acks = 0;
         } else if news.duplicate && (!self.sack || news.delivery.bytes() > 0) {
+            //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+            //# If the incoming ACK is a duplicate acknowledgment per the definition in Section 2
+            //# (regardless of its status as a cumulative acknowledgment), and the TCP is not
+            //# currently in loss recovery, the TCP MUST increase DupAcks by one and take the
+            //# following steps:
             self.dup_acks = self.dup_acks.saturating_add(1);
         }
         if let Some(dsack) = news.blocks.dsack {
@@ -79,6 +100,9 @@ impl Send {
         };
         let found = self.sent.detect(&waiting);
         self.doubt = found.wait.map(|wait| now + wait);
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-5.1
+        //# In addition, a new recovery phase (as described in Section 5) MUST NOT be initiated
+        //# until HighACK is greater than or equal to the new value of RecoveryPoint.
         let begins = self.recovery.is_none() && self.loss.is_none() && self.sent.lost() > 0;
         //= https://www.rfc-editor.org/rfc/rfc4821#section-7.6.2
         //# In this case alone, the loss SHOULD NOT be interpreted as congestion signal.
@@ -122,6 +146,9 @@ impl Send {
         self.tail.reset();
         self.begin_undo(false);
         let flight = self.max - self.una;
+        //= https://www.rfc-editor.org/rfc/rfc2018#section-5.1
+        //# However, the congestion control algorithms present in the de facto standard TCP
+        //# implementations MUST be preserved [Stevens94].
         self.congestion.enter_recovery(flight, kind);
         self.ecn.on_reduction(self.max);
     }
@@ -169,6 +196,15 @@ impl Send {
         self.recovery = None;
         self.doubt = None;
         self.dup_acks = 0;
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-5.1
+        //# If an RTO occurs during loss recovery as specified in this document, RecoveryPoint MUST
+        //# be set to HighData.
+        //= https://www.rfc-editor.org/rfc/rfc6675#section-5.1
+        //# Further, the new value of RecoveryPoint MUST be preserved and the loss recovery
+        //# algorithm outlined in this document MUST be terminated.
+        //= https://www.rfc-editor.org/rfc/rfc2018#section-5
+        //# The data sender MUST retransmit the segment at the left edge of the window after a
+        //# retransmit timeout, whether or not the SACKed bit is on for that segment.
         self.loss = Some(self.max);
         self.resend_head = true;
         self.arm_retransmission(now);

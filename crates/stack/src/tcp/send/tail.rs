@@ -111,6 +111,9 @@ impl Send {
     }
 
     /// The probe has left.
+    //= https://www.rfc-editor.org/rfc/rfc8985#section-7.3
+    //# The sender MUST follow the RACK transmission procedures in the "Upon Transmitting a Data
+    //# Segment" section upon sending either a retransmission or a new data loss probe.
     pub(super) fn on_tail_probe(&mut self, again: bool) {
         self.tail.due = false;
         self.tail.end = Some(self.max);
@@ -141,6 +144,10 @@ impl Send {
     //# The sender then
     //# SHOULD invoke a congestion control response equivalent to a fast
     //# recovery.
+    //= https://www.rfc-editor.org/rfc/rfc8985#section-7.4.2
+    //# If the TLP sender does not receive such an indication, then it MUST assume that the original
+    //# data segment, the TLP retransmission, or a corresponding ACK was lost for congestion control
+    //# purposes.
     fn on_loss_that_was_repaired(&mut self) {
         let flight = self.max - self.una;
         if self.recovery.is_none() {

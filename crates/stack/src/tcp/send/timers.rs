@@ -54,6 +54,10 @@ impl Send {
     }
 
     /// The retransmission timer, from now.
+    //= https://www.rfc-editor.org/rfc/rfc6298#section-5
+    //# An implementation MUST manage the retransmission timer(s) in such a way that a segment is
+    //# never retransmitted too early, i.e., less than one RTO after the previous transmission of
+    //# that segment.
     pub(super) fn arm_retransmission(&mut self, now: Instant) {
         self.rto_at = now + self.rtt.rto();
         self.rearm(now);

@@ -118,6 +118,10 @@ impl Sent {
 
     /// The octets from `start` to `end` leave again at `now`; `flight`: octets in flight, these
     /// included. What is SACKed of them stays so.
+    //= https://www.rfc-editor.org/rfc/rfc6675#section-5
+    //# (C.2) If any of the data octets sent in (C.1) are below HighData, HighRxt MUST be set to the
+    //# highest sequence number of the retransmitted segment unless NextSeg () rule (4) was invoked
+    //# for this retransmission.
     pub fn on_retransmit(&mut self, start: SeqNum, end: SeqNum, now: Instant, flight: u32) {
         let stamp = self.rate.stamp(now, flight);
         let mut at = self.index_of(start);

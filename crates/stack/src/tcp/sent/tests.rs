@@ -217,6 +217,11 @@ impl Both {
 }
 
 /// A random life of records, compared after every step.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-4
+//= type=test
+//# This routine traverses the sequence space from HighACK to HighData and MUST set the "pipe"
+//# variable to an estimate of the number of octets that are currently in transit between the TCP
+//# sender and the TCP receiver.
 #[test]
 fn twin_octet_by_octet() {
     for seed in 0..300 {
@@ -324,6 +329,10 @@ fn holes_are_bounded() {
 }
 
 /// RFC 8985 section 6.2 step 2: what must not be believed.
+//= https://www.rfc-editor.org/rfc/rfc8985#section-4
+//= type=test
+//# For each data segment sent, the sender MUST store its most recent transmission time with a
+//# timestamp whose granularity is finer than 1/4 of the minimum RTT of the connection.
 #[test]
 fn rfc_8985_step_2_spurious_retransmissions_are_ignored() {
     // milliseconds: sent again, acknowledged, echo; and whether RACK believes it

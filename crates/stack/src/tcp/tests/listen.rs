@@ -13,6 +13,9 @@ use gannet_wire::tcp::{Flags, Options};
 //= type=test
 //# This field may be sent in the initial connection request (i.e., in segments with the SYN
 //# control bit set) and MUST NOT be sent in other segments (MUST-65).
+//= https://www.rfc-editor.org/rfc/rfc2018#section-2
+//= type=test
+//# It MUST NOT be sent on non-SYN segments.
 #[test]
 fn section_3_10_7_2() {
     let none = Flags::empty();

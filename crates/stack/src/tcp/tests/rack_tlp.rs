@@ -8,6 +8,11 @@ use super::peer::{all_options, with_sack};
 //= type=test
 //# If such an unsent segment is not available, then the sender SHOULD retransmit the
 //# highest-sequence segment sent so far and set TLP.is_retrans to true.
+//= https://www.rfc-editor.org/rfc/rfc8985#section-4
+//= type=test
+//# The connection MUST use selective acknowledgment (SACK) options [RFC2018], and the sender MUST
+//# keep SACK scoreboard information on a per-connection basis ("SACK scoreboard" has the same
+//# meaning here as in [RFC6675], Section 3).
 #[test]
 fn section_7_4_1_a_lost_tail() {
     let mut f = Flow::new(with_sack());
@@ -58,6 +63,14 @@ fn section_7_3_new_data_is_the_better_probe() {
 //= type=test
 //# After attempting to send a loss probe, regardless of whether a loss probe was sent, the sender
 //# MUST re-arm the RTO timer, not the PTO timer, if the FlightSize is not zero.
+//= https://www.rfc-editor.org/rfc/rfc8985#section-7.3
+//= type=test
+//# When the PTO timer expires, the sender MUST check whether both of the following conditions are
+//# met before sending a loss probe:
+//= https://www.rfc-editor.org/rfc/rfc8985#section-7.3
+//= type=test
+//# If either one of these two conditions is not met, then the sender MUST skip sending a loss probe
+//# and MUST proceed to re-arm the RTO timer, as specified at the end of this section.
 #[test]
 fn section_7_3_one_probe_then_the_time_out() {
     let mut f = Flow::new(with_sack());
@@ -86,6 +99,11 @@ fn section_7_2_a_lone_segment() {
 //= https://www.rfc-editor.org/rfc/rfc8985#section-7.4.2
 //= type=test
 //# The sender then SHOULD invoke a congestion control response equivalent to a fast recovery.
+//= https://www.rfc-editor.org/rfc/rfc8985#section-7.4.2
+//= type=test
+//# If the TLP sender does not receive such an indication, then it MUST assume that the original
+//# data segment, the TLP retransmission, or a corresponding ACK was lost for congestion control
+//# purposes.
 #[test]
 fn section_7_4_2_a_loss_that_the_probe_repaired() {
     for needless in [false, true] {
@@ -221,6 +239,14 @@ fn reordering_is_mistaken_for_loss_once() {
 
 /// RFC 2018 section 8: the receiver throws away what it reported. Nothing waits for a time-out
 /// that need not, and everything arrives.
+//= https://www.rfc-editor.org/rfc/rfc2018#section-8
+//= type=test
+//# Since the data receiver may later discard data reported in a SACK option, the sender MUST NOT
+//# discard data before it is acknowledged by the Acknowledgment Number field in the TCP header.
+//= https://www.rfc-editor.org/rfc/rfc2018#section-5
+//= type=test
+//# The data sender MUST retransmit the segment at the left edge of the window after a retransmit
+//# timeout, whether or not the SACKed bit is on for that segment.
 #[test]
 fn rfc_2018_section_8_reneging() {
     let mut f = Flow::new(with_sack());

@@ -69,6 +69,14 @@ fn rfc_6582_partial_acknowledgements() {
 }
 
 /// What is no duplicate acknowledgement by RFC 5681 section 2.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-5
+//= type=test
+//# If the incoming ACK is a cumulative acknowledgment, the TCP MUST reset DupAcks to zero.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-5
+//= type=test
+//# If the incoming ACK is a duplicate acknowledgment per the definition in Section 2 (regardless of
+//# its status as a cumulative acknowledgment), and the TCP is not currently in loss recovery, the
+//# TCP MUST increase DupAcks by one and take the following steps:
 #[test]
 fn not_duplicates() {
     let cases: [fn(u32) -> Seg; 3] = [
@@ -86,6 +94,24 @@ fn not_duplicates() {
 }
 
 /// RFC 6675: every hole is filled, nothing twice, nothing that arrived.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-5
+//= type=test
+//# (C.1) The scoreboard MUST be queried via NextSeg () for the sequence number range of the next
+//# segment to transmit (if any), and the given segment sent.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-5
+//= type=test
+//# (A) An incoming cumulative ACK for a sequence number greater than RecoveryPoint signals the end
+//# of loss recovery, and the loss recovery phase MUST be terminated.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-4
+//= type=test
+//# (1) If there exists a smallest unSACKed sequence number 'S2' that meets the following three
+//# criteria for determining loss, the sequence range of one segment of up to SMSS octets starting
+//# with S2 MUST be returned.
+//= https://www.rfc-editor.org/rfc/rfc6675#section-4
+//= type=test
+//# (2) If no sequence number 'S2' per rule (1) exists but there exists available unsent data and
+//# the receiver's advertised window allows, the sequence range of one segment of up to SMSS octets
+//# of previously unsent data starting with sequence number HighData+1 MUST be returned.
 #[test]
 fn rfc_6675_holes() {
     let mut p = ten(with_sack());
@@ -113,6 +139,10 @@ fn rfc_6675_holes() {
 //= type=test
 //# In addition, a TCP receiver SHOULD send an immediate ACK when the incoming segment fills in
 //# all or part of a gap in the sequence space.
+//= https://www.rfc-editor.org/rfc/rfc2018#section-4
+//= type=test
+//# If the data receiver has not received a SACK-Permitted option for a given connection, it MUST
+//# NOT send SACK options on that connection.
 #[test]
 fn the_receivers_side() {
     let mut p = Peer::active(with_sack());

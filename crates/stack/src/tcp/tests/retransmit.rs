@@ -66,6 +66,11 @@ fn section_5_2_silence_when_all_is_acknowledged() {
 //= type=test
 //# (5.3) When an ACK is received that acknowledges new data, restart the retransmission timer so
 //# that it will expire after RTO seconds (for the current value of RTO).
+//= https://www.rfc-editor.org/rfc/rfc6298#section-5
+//= type=test
+//# An implementation MUST manage the retransmission timer(s) in such a way that a segment is never
+//# retransmitted too early, i.e., less than one RTO after the previous transmission of that
+//# segment.
 #[test]
 fn section_5_3_progress_restarts_the_timer() {
     let mut p = Peer::active(mss_only(1000));

@@ -210,6 +210,17 @@ fn still_works(p: &mut Peer, state: TcpState, (seq, ack): (u32, u32)) {
 //# R1)  If there is a Timestamps option in the arriving segment, SEG.TSval < TS.Recent, TS.Recent
 //# is valid (see later discussion), and if the RST bit is not set, then treat the arriving segment
 //# as not acceptable:
+//= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+//= type=test
+//# A TCP MUST NOT abort a TCP connection because any segment lacks an expected TSopt.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+//= type=test
+//# The choice of incoming timestamps to be saved for this comparison MUST guarantee a value that is
+//# monotonically non-decreasing.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-5.3
+//= type=test
+//# Also, PAWS processing MUST take precedence over the regular TCP acceptability check (Section 3.3
+//# in [RFC0793]), which is performed after verification of the received Timestamps option:
 #[test]
 fn t7_time_stamps() {
     // (TSval, TSecr, whether the text is taken)
@@ -246,6 +257,11 @@ fn t7_time_stamps() {
 }
 
 /// T7: a reset needs no time stamp; after 24 days of silence any is believed.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+//= type=test
+//# When an <RST> segment is received, it MUST NOT be subjected to the PAWS check by verifying an
+//# acceptable value in SEG.TSval, and information from the Timestamps option MUST NOT be used to
+//# update connection state information.
 #[test]
 fn t7_exceptions() {
     let mut p = Peer::active(all_options());
@@ -258,6 +274,10 @@ fn t7_exceptions() {
 }
 
 /// T7: only a segment that covers the last acknowledgement sets TS.Recent (PAWS poisoning).
+//= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+//= type=test
+//# When the ACK bit is set in an outgoing segment, the sender MUST echo a recently received TSval
+//# sent by the remote TCP in the TSval field of a Timestamps option.
 #[test]
 fn t7_what_is_remembered() {
     let mut p = Peer::active(all_options());

@@ -11,6 +11,10 @@ fn synchronised() -> impl Iterator<Item = TcpState> {
 }
 
 /// First, check sequence number: what lies outside the window is answered, resets are not.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+//= type=test
+//# In all other cases, where the SEQ-field does not match and is outside the window, the receiver
+//# MUST silently discard the segment.
 #[test]
 fn first_sequence() {
     for state in synchronised() {
@@ -39,6 +43,13 @@ fn first_sequence() {
 //# 2) If the RST bit is set and the sequence number exactly matches the next expected sequence
 //# number (RCV.NXT), then TCP endpoints MUST reset the connection in the manner prescribed below
 //# according to the connection state.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-4.2
+//= type=test
+//# Upon receipt of a valid RST, the local TCP endpoint MUST terminate its connection.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+//= type=test
+//# 2) If the RST bit is set and the sequence number exactly matches the next expected sequence
+//# number (RCV.NXT), then TCP MUST reset the connection.
 #[test]
 fn second_reset() {
     for state in synchronised() {
@@ -65,6 +76,15 @@ fn second_reset() {
 //= type=test
 //# After sending the challenge ACK, TCP endpoints MUST drop the unacceptable segment and stop
 //# processing the incoming packet further.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+//= type=test
+//# 3) If the RST bit is set and the sequence number does not exactly match the next expected
+//# sequence value, yet is within the current receive window (RCV.NXT < SEG.SEQ < RCV.NXT+RCV.WND),
+//# TCP MUST send an acknowledgment (challenge ACK):
+//= https://www.rfc-editor.org/rfc/rfc5961#section-3.2
+//= type=test
+//# After sending the challenge ACK, TCP MUST drop the unacceptable segment and stop processing the
+//# incoming packet further.
 #[test]
 fn rfc_5961_section_3_2_inexact_resets_are_challenged_and_rarely() {
     for state in synchronised() {
@@ -106,6 +126,10 @@ fn a_reset_may_carry_text() {
 //= type=test
 //# After sending the acknowledgment, TCP implementations MUST drop the unacceptable segment and
 //# stop processing further.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-4.2
+//= type=test
+//# After sending the acknowledgment, TCP MUST drop the unacceptable segment and stop processing
+//# further.
 #[test]
 fn fourth_syn() {
     for state in synchronised() {
@@ -133,6 +157,14 @@ fn fourth_syn() {
 //= type=test
 //# All incoming segments whose ACK value doesn't satisfy the above condition MUST be discarded
 //# and an ACK sent back.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-5.2
+//= type=test
+//# TCP stacks that implement this mitigation MUST add an additional input check to any incoming
+//# segment.
+//= https://www.rfc-editor.org/rfc/rfc5961#section-5.2
+//= type=test
+//# All incoming segments whose ACK value doesn't satisfy the above condition MUST be discarded and
+//# an ACK sent back.
 #[test]
 fn fifth_ack() {
     for state in synchronised() {

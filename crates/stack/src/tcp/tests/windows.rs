@@ -109,6 +109,13 @@ fn a_fin_before_a_closed_window() {
 //= type=test
 //# If this happens, the sender SHOULD NOT send new data (SHLD-15), but SHOULD retransmit normally
 //# the old unacknowledged data between SND.UNA and SND.UNA+SND.WND (SHLD-16).
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+//= type=test
+//# Implementations MUST ensure that they handle a shrinking window, as specified in Section
+//# 4.2.2.16 of [RFC1122].
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+//= type=test
+//# 3) The initial transmission MUST be within the window announced by the most recent <ACK>.
 #[test]
 fn t5_shrinking_windows() {
     for shrink in [1u16, 100, 3000, 3999, 4000] {
@@ -267,6 +274,28 @@ fn section_3_8_6_3_delayed_acknowledgements() {
     assert!(p.pass_ms(150).is_empty());
 }
 
+/// Whatever the setting says.
+//= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+//= type=test
+//# Specifically, an ACK SHOULD be generated for at least every second full-sized segment, and MUST
+//# be generated within 500 ms of the arrival of the first unacknowledged packet.
+//= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+//= type=test
+//# Finally, we repeat that an ACK MUST NOT be delayed for more than 500 ms waiting on a second
+//# full-sized segment to arrive.
+#[test]
+fn no_acknowledgement_waits_for_half_a_second() {
+    let mut p = Peer::with(&super::peer::wire(), |c| {
+        c.tcp.delayed_ack = Duration::from_secs(5);
+    });
+    p.open(mss_only(1000));
+    p.pass(Duration::from_secs(10));
+    assert_eq!(p.send(&seg(ACK, 1, 1).text(b"small")), [], "it waits");
+    let later = p.pass(Duration::from_secs(10));
+    assert_eq!(later.len(), 1);
+    assert!(later[0].0 < Duration::from_millis(500), "{later:?}");
+}
+
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.10.7.4
 //= type=test
 //# For example, if the TCP endpoint is processing a series of queued segments, it MUST process them
@@ -275,6 +304,11 @@ fn section_3_8_6_3_delayed_acknowledgements() {
 //= type=test
 //# In general, the processing of received segments MUST be implemented to aggregate ACK segments
 //# whenever possible (MUST-58).
+//= https://www.rfc-editor.org/rfc/rfc5681#section-4.2
+//= type=test
+//# A TCP receiver MUST NOT generate more than one ACK for every incoming segment, other than to
+//# update the offered window as the receiving application consumes new data (see [RFC813] and page
+//# 42 of [RFC793]).
 #[test]
 fn one_acknowledgement_for_a_batch() {
     let mut p = Peer::active(mss_only(1000));
@@ -295,6 +329,10 @@ fn one_acknowledgement_for_a_batch() {
 //= type=test
 //# A TCP receiver SHOULD NOT shrink the window, i.e., move the right window edge to the left
 //# (SHLD-14).
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.4
+//= type=test
+//# 1) The receiver MUST honor, as in window, any segment that would have been in window for any
+//# <ACK> sent by the receiver.
 #[test]
 fn section_3_8_6_2_2_the_edge_moves_right_in_steps() {
     for options in [mss_only(1000), all_options()] {
@@ -360,6 +398,30 @@ fn reading_opens_the_window() {
 //= type=test
 //# The window field in a segment where the SYN bit is set (i.e., a <SYN> or <SYN,ACK>) MUST NOT be
 //# scaled.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+//= type=test
+//# Thus, the shift count MUST be limited to 14 (which allows windows of 2^30 = 1 GiB).
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+//= type=test
+//# If a Window Scale option is received with a shift.cnt value larger than 14, the TCP SHOULD log
+//# the error but MUST use 14 instead of the specified value.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
+//= type=test
+//# This option is an offer, not a promise; both sides MUST send Window Scale options in their <SYN>
+//# segments to enable window scaling in either direction.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+//= type=test
+//# The Window Scale option MUST be sent with shift.cnt = R, where R is the value that the TCP would
+//# like to use for its receive window.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+//= type=test
+//# Upon receiving a <SYN> segment with a Window Scale option containing shift.cnt = S, a TCP MUST
+//# set Snd.Wind.Shift to S and MUST set Rcv.Wind.Shift to R; otherwise, it MUST set both
+//# Snd.Wind.Shift and Rcv.Wind.Shift to zero.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-2.3
+//= type=test
+//# The window field (SEG.WND) in the header of every incoming segment, with the exception of <SYN>
+//# segments, MUST be left-shifted by Snd.Wind.Shift bits before updating SND.WND:
 #[test]
 fn rfc_7323_scaling() {
     let mut p = Peer::new();
