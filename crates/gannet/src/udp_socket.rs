@@ -12,7 +12,7 @@ use crate::poller::sealed::{Origin, Sealed};
 use crate::shard::{Shard, Socket};
 use gannet_base::Instant;
 use gannet_stack::udp::{
-    BindError, Datagram, PathMtuDiscovery, UdpError, UdpId, UdpOption, WhenFull,
+    BindError, Binding, Datagram, PathMtuDiscovery, UdpError, UdpId, UdpOption, WhenFull,
 };
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -65,9 +65,42 @@ impl UdpSocket {
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's.
     pub fn bind(host: &Host, address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+        Self::bind_as(host, address, Binding::default())
+    }
+
+    /// As [`UdpSocket::bind`]; on `::` for IPv6 alone (RFC 3493's IPV6_V6ONLY), so that another may
+    /// be bound to 0.0.0.0 at the same port.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::bind`].
+    pub fn bind_only_v6(host: &Host, address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+        let only_six = Binding {
+            only_six: true,
+            ..Binding::default()
+        };
+        Self::bind_as(host, address, only_six)
+    }
+
+    /// As [`UdpSocket::bind`], together with others that are bound so to the same address and port
+    /// (SO_REUSEADDR): each gets what is sent to the groups it has joined. What is sent to the
+    /// address itself goes to one of them.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::bind`]; `AddrInUse` when one that is there does not share.
+    pub fn bind_shared(host: &Host, address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+        let shared = Binding {
+            shared: true,
+            ..Binding::default()
+        };
+        Self::bind_as(host, address, shared)
+    }
+
+    fn bind_as(host: &Host, address: impl ToSocketAddrs, how: Binding) -> io::Result<UdpSocket> {
         first_that_works(address, |at| {
             let inner = host.inner();
-            let id = inner.shared.call(|shard, _| shard.stack.udp_bind(at));
+            let id = inner
+                .shared
+                .call(|shard, _| shard.stack.udp_bind_as(at, how));
             let id = id.map_err(|error| bind_failed(at, error))?;
             Ok(UdpSocket {
                 socket: Arc::new(Bound {

@@ -116,3 +116,24 @@ fn one_thread_may_do_it_all() {
     drop(near);
     assert_eq!(far.read(&mut got).unwrap(), 0);
 }
+
+/// On `::` for IPv6 alone, and beside it on 0.0.0.0 (IPV6_V6ONLY); several on one port, if all of
+/// them say so.
+#[test]
+fn ports_that_are_shared() {
+    let host = host("shared");
+    let _six = TcpListener::bind_only_v6(&host, "[::]:80").unwrap();
+    let _four = TcpListener::bind(&host, "0.0.0.0:80").unwrap();
+    let _both = TcpListener::bind(&host, "[::]:81").unwrap();
+    let taken = TcpListener::bind(&host, "0.0.0.0:81").unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+
+    let _six = UdpSocket::bind_only_v6(&host, "[::]:80").unwrap();
+    let _four = UdpSocket::bind(&host, "0.0.0.0:80").unwrap();
+    let taken = UdpSocket::bind_shared(&host, "0.0.0.0:80").unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+    let _one = UdpSocket::bind_shared(&host, "0.0.0.0:5353").unwrap();
+    let _two = UdpSocket::bind_shared(&host, "0.0.0.0:5353").unwrap();
+    let taken = UdpSocket::bind(&host, "0.0.0.0:5353").unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+}

@@ -106,8 +106,8 @@ pub struct TcpConfig {
     /// what a peer acknowledges late: not below what peers may delay acknowledgements by.
     pub min_rto: Duration,
     /// Most bytes in a segment, both ways (announced in the SYN), whatever the link takes: for
-    /// links whose tunnels do not say how narrow they are. `None`: as the link has it. Per connection:
-    /// `TcpOption::MaxSegment`.
+    /// links whose tunnels do not say how narrow they are. `None`: as the link has it. Per
+    /// connection: `TcpOption::MaxSegment`.
     pub max_segment: Option<u16>,
     /// How long a connection stays in TIME-WAIT (2 MSL).
     pub time_wait: Duration,

@@ -4,7 +4,7 @@ use super::UdpSocket;
 use crate::error::{fail, time_to_live};
 use crate::shard::Shard;
 use gannet_stack::ip::Interface;
-use gannet_stack::udp::{GroupError, UdpId, UdpOption};
+use gannet_stack::udp::{GroupError, SourceChange, UdpId, UdpOption};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::Ordering;
@@ -45,6 +45,84 @@ impl UdpSocket {
     /// `AddrNotAvailable` when the socket is not in that group there.
     pub fn leave_multicast_v6(&self, multiaddr: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.change_group(*multiaddr, Where::Number(interface), "leave", Change::Leave)
+    }
+
+    /// From now on the socket gets what `source` sends to its port at `group`, beside what other
+    /// sources send that it has joined so (RFC 3678). `interface` as for
+    /// [`UdpSocket::join_multicast_v6`], for both families. At most ten sources of a group on a
+    /// link.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::join_multicast_v4`]; `InvalidInput` when the group was joined for all
+    /// sources, or `source` is no host of its family.
+    pub fn join_multicast_source(
+        &self,
+        group: IpAddr,
+        source: IpAddr,
+        interface: u32,
+    ) -> io::Result<()> {
+        self.change_group(
+            group,
+            Where::Number(interface),
+            "join a source of",
+            Change::Source(SourceChange::Join, source),
+        )
+    }
+
+    /// Takes back what [`UdpSocket::join_multicast_source`] did; with the last source the group is
+    /// left.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` when it had not been joined.
+    pub fn leave_multicast_source(
+        &self,
+        group: IpAddr,
+        source: IpAddr,
+        interface: u32,
+    ) -> io::Result<()> {
+        self.change_group(
+            group,
+            Where::Number(interface),
+            "leave a source of",
+            Change::Source(SourceChange::Leave, source),
+        )
+    }
+
+    /// Nothing more from `source` of a group that was joined for all sources.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` when the socket is not in the group; `InvalidInput` when it is for single
+    /// sources; `AddrInUse` when `source` is blocked already.
+    pub fn block_multicast_source(
+        &self,
+        group: IpAddr,
+        source: IpAddr,
+        interface: u32,
+    ) -> io::Result<()> {
+        self.change_group(
+            group,
+            Where::Number(interface),
+            "block a source of",
+            Change::Source(SourceChange::Block, source),
+        )
+    }
+
+    /// Takes back what [`UdpSocket::block_multicast_source`] did.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` when it was not blocked.
+    pub fn unblock_multicast_source(
+        &self,
+        group: IpAddr,
+        source: IpAddr,
+        interface: u32,
+    ) -> io::Result<()> {
+        self.change_group(
+            group,
+            Where::Number(interface),
+            "unblock a source of",
+            Change::Source(SourceChange::Unblock, source),
+        )
     }
 
     /// Whether what is sent to groups comes to this host's own sockets that are in them, too; so at
@@ -108,9 +186,10 @@ enum Where {
 }
 
 impl Where {
-    fn interface(self, shard: &Shard) -> Option<Interface> {
+    fn interface(self, shard: &Shard, group: IpAddr) -> Option<Interface> {
         match self {
             Where::At(address) => Some(IpAddr::V4(address).into()),
+            Where::Number(0) if group.is_ipv4() => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED).into()),
             Where::Number(0) => Some(IpAddr::V6(Ipv6Addr::UNSPECIFIED).into()),
             Where::Number(number) => shard.stack.link_numbered(number).map(Interface::Link),
         }
@@ -120,6 +199,7 @@ impl Where {
 enum Change {
     Join,
     Leave,
+    Source(SourceChange, IpAddr),
 }
 
 impl UdpSocket {
@@ -132,10 +212,14 @@ impl UdpSocket {
     ) -> io::Result<()> {
         let (id, group): (UdpId, IpAddr) = (self.socket.id, group.into());
         let changed = self.socket.host.shared.call(|shard, _| {
-            let interface = place.interface(shard).ok_or(GroupError::NoLink)?;
+            let interface = place.interface(shard, group).ok_or(GroupError::NoLink)?;
             match change {
                 Change::Join => shard.stack.udp_join_group(id, group, interface),
                 Change::Leave => shard.stack.udp_leave_group(id, group, interface),
+                Change::Source(change, source) => {
+                    let which = (group, source);
+                    shard.stack.udp_change_source(id, which, change, interface)
+                }
             }
         });
         changed.map_err(|error| failed(what, group, error))
@@ -153,6 +237,11 @@ fn failed(what: &str, group: IpAddr, error: GroupError) -> io::Error {
         GroupError::AlreadyJoined => (libc::EADDRINUSE, "the socket is in it already"),
         GroupError::NotJoined => (libc::EADDRNOTAVAIL, "the socket is not in it"),
         GroupError::TooMany => (libc::ENOBUFS, "the link has as many groups as it can have"),
+        GroupError::NotASource => (libc::EINVAL, "the source is no host of its family"),
+        GroupError::OtherMode => (
+            libc::EINVAL,
+            "it was joined for all sources, and this is about single ones, or the other way round",
+        ),
         GroupError::Closed => (libc::EBADF, "the socket is closed"),
     };
     fail(code, format!("{what} the group {group}"), why)

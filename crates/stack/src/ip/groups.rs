@@ -76,19 +76,28 @@ impl<A: Copy + Eq> Groups<A> {
         links.any(|(_, m)| m.is_member(group))
     }
 
-    fn join(&mut self, link: LinkId, group: A) -> Result<(), Full> {
-        if let Some(membership) = self.of(link) {
-            return membership.join(group);
+    /// Those of a link, which may have had none.
+    fn open(&mut self, link: LinkId) -> Option<&mut Membership<A>> {
+        if self.of(link).is_none() {
+            let membership = Membership::new(self.rng.next_u64());
+            self.links.push((link, membership));
         }
-        let mut membership = Membership::new(self.rng.next_u64());
-        let joined = membership.join(group);
-        self.links.push((link, membership));
-        joined
+        self.of(link)
     }
 
-    fn leave(&mut self, link: LinkId, group: A) {
-        if let Some(membership) = self.of(link) {
-            membership.leave(group);
+    fn join(&mut self, link: LinkId, group: A, source: Option<A>) -> Result<(), Full> {
+        let membership = self.open(link).ok_or(Full)?;
+        match source {
+            None => membership.join(group),
+            Some(source) => membership.join_source(group, source),
+        }
+    }
+
+    fn leave(&mut self, link: LinkId, group: A, source: Option<A>) {
+        match (self.of(link), source) {
+            (None, _) => {}
+            (Some(membership), None) => membership.leave(group),
+            (Some(membership), Some(source)) => membership.leave_source(group, source),
         }
     }
 
@@ -120,16 +129,39 @@ impl<D: Driver> Ip<D> {
     /// One socket more wants what is sent to `group` by `link`; told at the next poll.
     pub(crate) fn join_group(&mut self, link: LinkId, group: IpAddr) -> Result<(), Full> {
         match group {
-            IpAddr::V4(four) => self.groups.join(link, four),
-            IpAddr::V6(six) => self.groups_six.join(link, six),
+            IpAddr::V4(four) => self.groups.join(link, four, None),
+            IpAddr::V6(six) => self.groups_six.join(link, six, None),
         }
     }
 
     /// One socket less wants it.
     pub(crate) fn leave_group(&mut self, link: LinkId, group: IpAddr) {
         match group {
-            IpAddr::V4(four) => self.groups.leave(link, four),
-            IpAddr::V6(six) => self.groups_six.leave(link, six),
+            IpAddr::V4(four) => self.groups.leave(link, four, None),
+            IpAddr::V6(six) => self.groups_six.leave(link, six, None),
+        }
+    }
+
+    /// One socket more wants what `source`, of the same family, sends to `group`.
+    pub(crate) fn join_source(
+        &mut self,
+        link: LinkId,
+        group: IpAddr,
+        source: IpAddr,
+    ) -> Result<(), Full> {
+        match (group, source) {
+            (IpAddr::V4(four), IpAddr::V4(source)) => self.groups.join(link, four, Some(source)),
+            (IpAddr::V6(six), IpAddr::V6(source)) => self.groups_six.join(link, six, Some(source)),
+            _ => Err(Full),
+        }
+    }
+
+    /// One socket less wants it.
+    pub(crate) fn leave_source(&mut self, link: LinkId, group: IpAddr, source: IpAddr) {
+        match (group, source) {
+            (IpAddr::V4(four), IpAddr::V4(source)) => self.groups.leave(link, four, Some(source)),
+            (IpAddr::V6(six), IpAddr::V6(source)) => self.groups_six.leave(link, six, Some(source)),
+            _ => {}
         }
     }
 

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, Slot};
-use gannet_wire::group_record::{REPORT_HEADER_LEN, RecordKind, ReportWriter};
+use gannet_wire::group_record::{REPORT_HEADER_LEN, ReportWriter};
 use gannet_wire::igmp::{self, Message, Old};
 use gannet_wire::{IpProtocol, ipv4};
 
@@ -14,10 +14,11 @@ use super::output::Packet;
 use super::path::LINK_HEADER_MAX;
 use crate::counters::DropReason;
 use crate::link::LinkId;
-use crate::multicast::{Asked, Say, Version};
+use crate::multicast::{Asked, SOURCES_MAX, Say, Version};
 
-/// Records of one report: as many as a slot holds beside the headers.
-const RECORDS_MAX: usize = 6;
+/// Bytes of records in one report: as many as a slot holds beside the headers.
+const RECORDS_LEN: usize = 48;
+const _: () = assert!(8 + 4 * SOURCES_MAX <= RECORDS_LEN);
 /// The longest message that is looked at; the rest is not worth reading.
 const MESSAGE_MAX: usize = 1500;
 
@@ -95,13 +96,16 @@ impl<D: Driver> Ip<D> {
             says.retain(|say| say.group != igmp::ALL_SYSTEMS);
             match membership.version() {
                 Version::Newest => {
-                    for part in says.chunks(RECORDS_MAX) {
-                        self.send_report(link, part);
+                    let mut rest = &says[..];
+                    while !rest.is_empty() {
+                        let (part, len, later) = Say::part(rest, RECORDS_LEN);
+                        self.send_report(link, part, len);
+                        rest = later;
                     }
                 }
                 old => {
                     for say in &says {
-                        self.send_old(link, old, *say);
+                        self.send_old(link, old, say);
                     }
                 }
             }
@@ -109,22 +113,23 @@ impl<D: Driver> Ip<D> {
         }
     }
 
-    fn send_report(&mut self, link: LinkId, says: &[Say<Ipv4Addr>]) {
-        let len = REPORT_HEADER_LEN + 8 * says.len();
+    /// `records`: how many bytes `says` takes.
+    fn send_report(&mut self, link: LinkId, says: &[Say<Ipv4Addr>], records: usize) {
+        let len = REPORT_HEADER_LEN + records;
         self.send_igmp(link, igmp::ALL_V3_ROUTERS, len, |bytes| {
             if let Some(mut report) = ReportWriter::new(bytes) {
                 for say in says {
-                    report.push(say.kind, say.group, &[]);
+                    report.push(say.kind, say.group, &say.sources);
                 }
                 let _ = igmp::finish_report(report);
             }
         });
     }
 
-    fn send_old(&mut self, link: LinkId, version: Version, say: Say<Ipv4Addr>) {
-        let (kind, to) = match (version, say.kind) {
-            (Version::First, RecordKind::CHANGE_TO_INCLUDE) => return,
-            (_, RecordKind::CHANGE_TO_INCLUDE) => (Old::Leave, igmp::ALL_ROUTERS),
+    fn send_old(&mut self, link: LinkId, version: Version, say: &Say<Ipv4Addr>) {
+        let (kind, to) = match (version, say.leaves()) {
+            (Version::First, true) => return,
+            (_, true) => (Old::Leave, igmp::ALL_ROUTERS),
             (Version::First, _) => (Old::ReportV1, say.group),
             _ => (Old::ReportV2, say.group),
         };
@@ -176,6 +181,6 @@ impl<D: Driver> Ip<D> {
 }
 
 const _: () = assert!(
-    LINK_HEADER_MAX + ipv4::ROUTER_ALERT_HEADER_LEN + REPORT_HEADER_LEN + 8 * RECORDS_MAX
+    LINK_HEADER_MAX + ipv4::ROUTER_ALERT_HEADER_LEN + REPORT_HEADER_LEN + RECORDS_LEN
         <= gannet_link::slot::INLINE_MAX
 );

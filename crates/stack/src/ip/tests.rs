@@ -4,6 +4,7 @@ mod groups;
 mod hostile;
 mod listeners;
 mod loopback;
+mod sources;
 mod vlan;
 
 use core::net::{IpAddr, SocketAddr};

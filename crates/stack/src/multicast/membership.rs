@@ -10,10 +10,12 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use gannet_base::{Instant, Rng};
-use gannet_wire::group_record::RecordKind;
+use gannet_wire::group_record::{GroupAddress, RecordKind};
 
 /// Most groups of one link.
 const GROUPS_MAX: usize = 256;
+/// Most sources of one group that are told (Linux's `igmp_max_msf`).
+pub(crate) const SOURCES_MAX: usize = 10;
 /// Time within which a change is repeated, by the newest version and by older ones.
 const UNSOLICITED: Duration = Duration::from_secs(1);
 const UNSOLICITED_OLD: Duration = Duration::from_secs(10);
@@ -46,24 +48,87 @@ pub(crate) struct Asked<A> {
 }
 
 /// Something to tell about a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Say<A> {
     pub(crate) kind: RecordKind,
     pub(crate) group: A,
+    pub(crate) sources: Vec<A>,
 }
 
-/// As many groups as one link may have.
+impl<A: GroupAddress> Say<A> {
+    /// Whether nobody wants the group any more.
+    pub(crate) fn leaves(&self) -> bool {
+        self.kind == RecordKind::CHANGE_TO_INCLUDE && self.sources.is_empty()
+    }
+
+    /// Bytes of its record.
+    fn len(&self) -> usize {
+        4 + A::LEN * (1 + self.sources.len())
+    }
+
+    /// The first of `says` whose records fit into `room` bytes, those bytes, and the rest.
+    pub(crate) fn part(says: &[Self], room: usize) -> (&[Self], usize, &[Self]) {
+        let (mut count, mut len) = (0, 0);
+        for say in says {
+            if len + say.len() > room && count > 0 {
+                break;
+            }
+            (count, len) = (count + 1, len + say.len());
+        }
+        let (now, later) = says.split_at_checked(count).unwrap_or((says, &[]));
+        (now, len, later)
+    }
+}
+
+/// As many groups as one link may have, or sources of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
 #[derive(Debug)]
 struct Group<A> {
     address: A,
-    /// How many sockets want it; 0: that it was left is still to be told.
+    /// How many sockets want it from every source.
     joined: u32,
+    /// The sources that others want, and how many do. None, and nobody joined: that it was left is
+    /// still to be told.
+    sources: Vec<(A, u32)>,
     /// How often the last change is still to be told.
     changes: u8,
     answer_at: Option<Instant>,
+}
+
+impl<A: Copy> Group<A> {
+    fn new(address: A) -> Self {
+        Group {
+            address,
+            joined: 0,
+            sources: Vec::new(),
+            changes: 0,
+            answer_at: None,
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.joined > 0 || !self.sources.is_empty()
+    }
+
+    /// What is to be told of it. While somebody wants it from every source, single ones do not
+    /// matter.
+    fn say(&self, all: RecordKind, single: RecordKind) -> Say<A> {
+        //= https://www.rfc-editor.org/rfc/rfc3376#section-3.2
+        //# An implementation MUST NOT use an EXCLUDE interface record to represent a group when all
+        //# sockets for this group are in INCLUDE state.
+        let (kind, sources) = match self.joined {
+            0 => (single, self.sources.iter().map(|s| s.0).collect()),
+            _ => (all, Vec::new()),
+        };
+        let group = self.address;
+        Say {
+            kind,
+            group,
+            sources,
+        }
+    }
 }
 
 /// The groups of one link.
@@ -105,50 +170,102 @@ impl<A: Copy + Eq> Membership<A> {
     /// Whether anybody wants what is sent to the group.
     pub(crate) fn is_member(&self, group: A) -> bool {
         let mut groups = self.groups.iter();
-        groups.any(|g| g.address == group && g.joined > 0)
+        groups.any(|g| g.address == group && g.is_wanted())
     }
 
-    /// One socket more wants the group.
+    /// One socket more wants the group, from every source.
     pub(crate) fn join(&mut self, group: A) -> Result<(), Full> {
-        let robustness = self.robustness;
-        let full = self.groups.len() >= GROUPS_MAX;
-        let known = self.groups.iter_mut().find(|g| g.address == group);
-        match known {
-            Some(known) if known.joined > 0 => {
-                known.joined = known.joined.saturating_add(1);
-                return Ok(());
-            }
-            Some(known) => (known.joined, known.changes) = (1, robustness),
-            None if full => return Err(Full),
-            None => self.groups.push(Group {
-                address: group,
-                joined: 1,
-                changes: robustness,
-                answer_at: None,
-            }),
+        let known = self.known(group)?;
+        known.joined = known.joined.saturating_add(1);
+        if known.joined == 1 {
+            self.changed(group);
         }
-        self.change_at = Some(Instant::ZERO);
         Ok(())
     }
 
     /// One socket less wants the group.
     pub(crate) fn leave(&mut self, group: A) {
-        let robustness = self.robustness;
         let mut joined = self.groups.iter_mut().filter(|g| g.joined > 0);
         let Some(known) = joined.find(|g| g.address == group) else {
             return;
         };
         known.joined -= 1;
         if known.joined == 0 {
-            (known.changes, known.answer_at) = (robustness, None);
-            self.change_at = Some(Instant::ZERO);
+            self.changed(group);
         }
+    }
+
+    /// One socket more wants what `source` sends to the group.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-3.2
+    //# If system resource limits are reached when an interface state source list is calculated, an
+    //# error MUST be returned to the application which requested the operation.
+    pub(crate) fn join_source(&mut self, group: A, source: A) -> Result<(), Full> {
+        let known = self.known(group)?;
+        if let Some((_, count)) = known.sources.iter_mut().find(|s| s.0 == source) {
+            *count = count.saturating_add(1);
+            return Ok(());
+        }
+        if known.sources.len() >= SOURCES_MAX {
+            return Err(Full);
+        }
+        known.sources.push((source, 1));
+        if known.joined == 0 {
+            self.changed(group);
+        }
+        Ok(())
+    }
+
+    /// One socket less wants it.
+    pub(crate) fn leave_source(&mut self, group: A, source: A) {
+        let Some(known) = self.groups.iter_mut().find(|g| g.address == group) else {
+            return;
+        };
+        let Some(at) = known.sources.iter().position(|s| s.0 == source) else {
+            return;
+        };
+        if let Some((_, count)) = known.sources.get_mut(at) {
+            *count -= 1;
+            if *count > 0 {
+                return;
+            }
+        }
+        known.sources.swap_remove(at);
+        if known.joined == 0 {
+            self.changed(group);
+        }
+    }
+
+    /// The group, which may be new.
+    fn known(&mut self, group: A) -> Result<&mut Group<A>, Full> {
+        let at = self.groups.iter().position(|g| g.address == group);
+        let full = self.groups.len() >= GROUPS_MAX;
+        let at = match at {
+            Some(at) => at,
+            None if full => return Err(Full),
+            None => {
+                self.groups.push(Group::new(group));
+                self.groups.len() - 1
+            }
+        };
+        self.groups.get_mut(at).ok_or(Full)
+    }
+
+    /// Another filter is to be told.
+    fn changed(&mut self, group: A) {
+        let robustness = self.robustness;
+        for known in self.groups.iter_mut().filter(|g| g.address == group) {
+            known.changes = robustness;
+            if !known.is_wanted() {
+                known.answer_at = None;
+            }
+        }
+        self.change_at = Some(Instant::ZERO);
     }
 
     /// Who listens must know better now who tells: everything is told again.
     pub(crate) fn retell(&mut self) {
         let robustness = self.robustness;
-        for group in self.groups.iter_mut().filter(|g| g.joined > 0) {
+        for group in self.groups.iter_mut().filter(|g| g.is_wanted()) {
             group.changes = robustness;
             self.change_at = Some(Instant::ZERO);
         }
@@ -176,7 +293,7 @@ impl<A: Copy + Eq> Membership<A> {
             (group, _) => {
                 for index in 0..self.groups.len() {
                     let delay = self.random(asked.within);
-                    let Some(known) = self.groups.get_mut(index).filter(|g| g.joined > 0) else {
+                    let Some(known) = self.groups.get_mut(index).filter(|g| g.is_wanted()) else {
                         continue;
                     };
                     let meant = group.is_none_or(|g| g == known.address);
@@ -224,14 +341,12 @@ impl<A: Copy + Eq> Membership<A> {
             self.tell_changes(now, says);
         }
         let general = self.general_at.take_if(|at| *at <= now).is_some();
-        for group in self.groups.iter_mut().filter(|g| g.joined > 0) {
+        for group in self.groups.iter_mut().filter(|g| g.is_wanted()) {
             let own = group.answer_at.is_some_and(|at| at <= now);
             if own || general {
                 group.answer_at = None;
-                says.push(Say {
-                    kind: RecordKind::MODE_IS_EXCLUDE,
-                    group: group.address,
-                });
+                let (all, single) = (RecordKind::MODE_IS_EXCLUDE, RecordKind::MODE_IS_INCLUDE);
+                says.push(group.say(all, single));
             }
         }
     }
@@ -243,21 +358,16 @@ impl<A: Copy + Eq> Membership<A> {
     fn tell_changes(&mut self, now: Instant, says: &mut Vec<Say<A>>) {
         let newest = self.version == Version::Newest;
         for group in self.groups.iter_mut().filter(|g| g.changes > 0) {
-            let kind = match group.joined {
-                0 => RecordKind::CHANGE_TO_INCLUDE,
-                _ => RecordKind::CHANGE_TO_EXCLUDE,
-            };
             // An old version's leave is told once.
-            group.changes = match (newest, group.joined) {
-                (false, 0) => 0,
+            group.changes = match (newest, group.is_wanted()) {
+                (false, false) => 0,
                 _ => group.changes - 1,
             };
-            says.push(Say {
-                kind,
-                group: group.address,
-            });
+            // (a list that has changed is told whole: TO_IN says all that ALLOW and BLOCK could)
+            let (all, single) = (RecordKind::CHANGE_TO_EXCLUDE, RecordKind::CHANGE_TO_INCLUDE);
+            says.push(group.say(all, single));
         }
-        self.groups.retain(|g| g.joined > 0 || g.changes > 0);
+        self.groups.retain(|g| g.is_wanted() || g.changes > 0);
         let more = self.groups.iter().any(|g| g.changes > 0);
         let within = if newest { UNSOLICITED } else { UNSOLICITED_OLD };
         self.change_at = more.then(|| now + self.random(within));
@@ -276,7 +386,7 @@ impl<A: Copy + Eq> Membership<A> {
         }
         self.version = version;
         self.general_at = None;
-        self.groups.retain(|g| g.joined > 0);
+        self.groups.retain(Group::is_wanted);
         for group in &mut self.groups {
             (group.changes, group.answer_at) = (0, None);
         }

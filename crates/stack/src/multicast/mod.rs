@@ -5,11 +5,12 @@
 //! |---|---|
 //! | `membership.rs` | the groups of one link: changes reported, queries answered |
 //!
-//! Not here: source filters (every source of a joined group is taken), multicast routing.
+//! Not here: lists of sources that are not wanted (they stop at the socket: `udp/sources.rs`),
+//! multicast routing.
 
 mod membership;
 
-pub(crate) use membership::{Asked, Full, Membership, Say, Version};
+pub(crate) use membership::{Asked, Full, Membership, SOURCES_MAX, Say, Version};
 
 #[cfg(test)]
 mod tests;

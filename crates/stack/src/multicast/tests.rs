@@ -24,7 +24,10 @@ fn told(m: &mut Membership<Ipv4Addr>, end: Duration) -> Vec<(u64, RecordKind, Ip
         let mut says = Vec::new();
         m.poll(now, &mut says);
         let ms = (now - START).as_millis() as u64;
-        all.extend(says.iter().map(|Say { kind, group }| (ms, *kind, *group)));
+        all.extend(
+            says.iter()
+                .map(|Say { kind, group, .. }| (ms, *kind, *group)),
+        );
     }
     all
 }
@@ -137,4 +140,84 @@ fn groups_are_bounded() {
     }
     assert_eq!(m.join(G), Err(Full));
     assert_eq!(m.join(Ipv4Addr::from_bits(0xef00_0000)), Ok(()));
+}
+
+/// What is told of a group next: the kind, and the sources.
+fn next(m: &mut Membership<Ipv4Addr>) -> Vec<(RecordKind, Vec<u32>)> {
+    let mut says = Vec::new();
+    m.poll(START, &mut says);
+    let sources = |s: &Say<Ipv4Addr>| s.sources.iter().map(|s| s.to_bits()).collect();
+    says.iter().map(|s| (s.kind, sources(s))).collect()
+}
+
+//= https://www.rfc-editor.org/rfc/rfc3376#section-3.2
+//= type=test
+//# An implementation MUST NOT use an EXCLUDE interface record to represent a group when all
+//# sockets for this group are in INCLUDE state.
+#[test]
+fn rfc3376_section_3_2_sources_of_all_sockets_together() {
+    const IS_IN: RecordKind = RecordKind::MODE_IS_INCLUDE;
+    let source = Ipv4Addr::from_bits;
+    let mut m = Membership::new(1);
+    m.join_source(G, source(1)).unwrap();
+    assert_eq!(next(&mut m), [(TO_IN, [1].into())]);
+    m.join_source(G, source(1)).unwrap();
+    m.join_source(G, source(2)).unwrap();
+    assert_eq!(next(&mut m), [(TO_IN, [1, 2].into())]);
+    told(&mut m, MINUTE);
+    m.asked(START, &asked(Version::Newest, None, 0));
+    assert_eq!(next(&mut m), [(IS_IN, [1, 2].into())]);
+    // one wants all: single ones do not matter
+    m.join(G).unwrap();
+    assert_eq!(next(&mut m), [(TO_EX, [].into())]);
+    told(&mut m, MINUTE);
+    m.join_source(G, source(3)).unwrap();
+    m.leave_source(G, source(3));
+    assert!(next(&mut m).is_empty());
+    m.leave(G);
+    assert_eq!(next(&mut m), [(TO_IN, [1, 2].into())]);
+    told(&mut m, MINUTE);
+    m.leave_source(G, source(1));
+    assert!(next(&mut m).is_empty(), "another wants it");
+    m.leave_source(G, source(1));
+    assert_eq!(next(&mut m), [(TO_IN, [2].into())]);
+    m.leave_source(G, source(2));
+    m.leave_source(G, source(2));
+    assert!(!m.is_member(G));
+    assert_eq!(next(&mut m), [(TO_IN, [].into())], "left");
+    told(&mut m, MINUTE);
+    assert_eq!(m.groups_len(), 0);
+}
+
+//= https://www.rfc-editor.org/rfc/rfc3376#section-3.2
+//= type=test
+//# If system resource limits are reached when an interface state source list is calculated, an
+//# error MUST be returned to the application which requested the operation.
+#[test]
+fn sources_are_bounded() {
+    let mut m = Membership::new(1);
+    for number in 0..10 {
+        assert_eq!(m.join_source(G, Ipv4Addr::from_bits(number)), Ok(()));
+    }
+    assert_eq!(m.join_source(G, Ipv4Addr::from_bits(10)), Err(Full));
+    assert_eq!(m.join_source(G, Ipv4Addr::from_bits(9)), Ok(()));
+}
+
+/// Reports are cut where a record ends, whatever the records' lengths.
+#[test]
+fn reports_hold_what_fits() {
+    let say = |n: u32| Say {
+        kind: TO_IN,
+        group: G,
+        sources: (0..n).map(Ipv4Addr::from_bits).collect(),
+    };
+    let says: Vec<_> = [10, 0, 0, 9, 1, 10, 3].map(say).into();
+    let (mut rest, mut parts) = (&says[..], Vec::new());
+    while !rest.is_empty() {
+        let (part, len, later) = Say::part(rest, 48);
+        assert!(len <= 48);
+        parts.push(part.len());
+        rest = later;
+    }
+    assert_eq!(parts, [1, 2, 1, 1, 1, 1]);
 }

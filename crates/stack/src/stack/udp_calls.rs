@@ -7,7 +7,9 @@ use gannet_link::Driver;
 
 use super::Stack;
 use crate::ip::Interface;
-use crate::udp::{BindError, Datagram, GroupError, UdpError, UdpId, UdpOption, UdpStatus};
+use crate::udp::{
+    BindError, Binding, Datagram, GroupError, SourceChange, UdpError, UdpId, UdpOption, UdpStatus,
+};
 
 impl<D: Driver> Stack<D> {
     /// A socket on `local` (address 0.0.0.0: every address of ours; port 0: any free one).
@@ -15,7 +17,15 @@ impl<D: Driver> Stack<D> {
     /// # Errors
     /// See [`BindError`].
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<UdpId, BindError> {
-        self.udp.bind(&self.ip, local)
+        self.udp.bind(&self.ip, local, Binding::default())
+    }
+
+    /// As [`Stack::udp_bind`], for one family alone or together with others: see [`Binding`].
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn udp_bind_as(&mut self, local: SocketAddr, how: Binding) -> Result<UdpId, BindError> {
+        self.udp.bind(&self.ip, local, how)
     }
 
     /// From now on the socket talks to `remote` alone; `None`: to everybody again.
@@ -141,6 +151,22 @@ impl<D: Driver> Stack<D> {
     ) -> Result<(), GroupError> {
         self.udp
             .join_group(&mut self.ip, id, group, interface.into())
+    }
+
+    /// Changes the sources that the socket takes of `group` on the link that `interface` means.
+    ///
+    /// # Errors
+    /// See [`GroupError`].
+    pub fn udp_change_source(
+        &mut self,
+        id: UdpId,
+        (group, source): (IpAddr, IpAddr),
+        change: SourceChange,
+        interface: impl Into<Interface>,
+    ) -> Result<(), GroupError> {
+        let what = (group, source, change);
+        self.udp
+            .change_source(&mut self.ip, id, what, interface.into())
     }
 
     /// Takes back what [`Stack::udp_join_group`] did.

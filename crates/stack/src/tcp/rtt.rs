@@ -4,9 +4,10 @@
 //! stamps count milliseconds. One for each round trip feeds the time-out, all feed the minimum.
 //!
 //! Deviation: section 2.4 wants a minimum of one second. We use 200 ms (`TcpConfig::min_rto`) as
-//! Linux and others do (and as Linux does, as a floor on the variance term, so the time-out is at least `SRTT + 200 ms`: a
-//! peer that delays acknowledgements by up to 200 ms causes no spurious time-out). One second
-//! makes every lost tail cost 5 times more, while 4 * RTTVAR already covers what the RFC feared.
+//! Linux and others do (and as Linux does, as a floor on the variance term, so the time-out is at
+//! least `SRTT + 200 ms`: a peer that delays acknowledgements by up to 200 ms causes no spurious
+//! time-out). One second makes every lost tail cost 5 times more, while 4 * RTTVAR already covers
+//! what the RFC feared.
 
 use core::time::Duration;
 

@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use gannet_link::Driver;
 
 use super::ports::{NONE, Ports};
-use super::socket::{BindError, Socket, UdpError, UdpId, UdpOption, UdpStatus};
+use super::socket::{BindError, Binding, Socket, UdpError, UdpId, UdpOption, UdpStatus};
 use crate::address;
 use crate::config::{Config, UdpConfig};
 use crate::counters::DropReason;
@@ -61,7 +61,12 @@ impl Udp {
     ///
     /// # Errors
     /// See [`BindError`].
-    pub fn bind<D: Driver>(&mut self, ip: &Ip<D>, local: SocketAddr) -> Result<UdpId, BindError> {
+    pub fn bind<D: Driver>(
+        &mut self,
+        ip: &Ip<D>,
+        local: SocketAddr,
+        how: Binding,
+    ) -> Result<UdpId, BindError> {
         let address = local.ip();
         let several = address.is_unspecified() || address.is_multicast();
         if !several && !ip.is_local(address) && !ip.is_broadcast(address) {
@@ -69,8 +74,8 @@ impl Udp {
         }
         let local = match local.port() {
             0 => self.ephemeral(address).ok_or(BindError::AddressInUse)?,
-            _ if self.ports.bound(&self.sockets, local).is_some()
-                || self.ports.shadowed(&self.sockets, local) =>
+            _ if self.ports.taken(&self.sockets, local, how.shared)
+                || self.ports.shadowed(&self.sockets, local, how) =>
             {
                 return Err(BindError::AddressInUse);
             }
@@ -81,6 +86,7 @@ impl Udp {
         }
         self.generation = self.generation.wrapping_add(1);
         let mut socket = Socket::new(self.generation, local, &self.config);
+        (socket.only_six, socket.shared) = (how.only_six, how.shared);
         socket.next = self.ports.first(local.port());
         let index = match self.free.pop() {
             Some(index) => index,

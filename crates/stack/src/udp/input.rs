@@ -64,19 +64,18 @@ impl Udp {
         verify(ip, packet, &header, frame)?;
         let local = SocketAddr::new(packet.destination, header.dst_port);
         let remote = SocketAddr::new(packet.source, header.src_port);
+        // Behind the datagram there may be more of the IP packet: not ours (RFC 768 has no name for
+        // it).
+        frame.truncate(usize::from(header.length));
         let found = if ip.is_local(packet.destination) {
             self.ports.receiver(&self.sockets, local, remote)
         } else if packet.destination.is_multicast() {
-            self.group_receiver(ip, packet.link, local, remote)
+            return self.deliver_to_group(ip, packet, (local, remote), frame);
         } else {
             self.broadcast_receiver(local, remote)
         };
         let index = found.ok_or(DropReason::UdpNoSocket)?;
-
-        // Behind the datagram there may be more of the IP packet: not ours (RFC 768 has no name for
-        // it).
-        frame.truncate(usize::from(header.length));
-        frame.strip(udp::HEADER_LEN);
+        strip(frame);
         self.enqueue(ip, packet, (index, remote), frame)?;
         self.notify(index);
         Ok(())
@@ -92,7 +91,7 @@ impl Udp {
 
     /// Puts the payload, which is all that is left of `frame`, into a socket's queue.
     #[inline]
-    fn enqueue<D: Driver>(
+    pub(super) fn enqueue<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,
         packet: &Packet,
@@ -178,6 +177,12 @@ fn make_room<D: Driver>(
     }
     socket.dropped += datagrams(len, size);
     Err(DropReason::UdpReceiveFull)
+}
+
+/// Takes the header off.
+#[inline]
+pub(super) fn strip(frame: &mut Frame) {
+    frame.strip(udp::HEADER_LEN);
 }
 
 /// The header, from wherever it lies.

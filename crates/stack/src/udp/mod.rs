@@ -6,14 +6,12 @@
 //! losing datagrams: what a socket has sent counts against its send buffer until the link (on a
 //! channel: the peer's application, by reading) gives the bytes back.
 //!
-//! Not here: groups by source; a group's datagram for several sockets; several sockets on one
-//! address.
-//!
 //! | file | job |
 //! |---|---|
 //! | `api.rs` | [`Udp`]: sockets made, connected, asked, closed |
 //! | `socket.rs` | ids, status, options, errors; the socket itself |
 //! | `groups.rs` | multicast groups of sockets |
+//! | `sources.rs` | which sources of a group a socket wants |
 //! | `ports.rs` | which socket a datagram is for |
 //! | `blocks.rs` | a socket's blocks under way: copy in, count, take back |
 //! | `send.rs` | datagrams leave |
@@ -30,11 +28,16 @@ mod queue;
 mod read;
 mod send;
 mod socket;
+mod sources;
 
 pub use api::Udp;
 pub use groups::GroupError;
 pub use queue::Datagram;
-pub use socket::{BindError, PathMtuDiscovery, UdpError, UdpId, UdpOption, UdpStatus, WhenFull};
+pub use socket::{
+    BindError, Binding, PathMtuDiscovery, UdpError, UdpId, UdpOption, UdpStatus, WhenFull,
+};
+
+pub use sources::SourceChange;
 
 pub(crate) use input::Delivery;
 

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::blocks::SendBlocks;
 use super::queue::ReceiveQueue;
+use super::sources::Joined;
 use crate::config::UdpConfig;
 use crate::ip::Path;
 use crate::link::LinkId;
@@ -50,6 +51,17 @@ pub enum UdpError {
     LinkGone,
     /// The id names no socket.
     Closed,
+}
+
+/// How a socket is bound, beside where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// On `::`: nothing of IPv4 is taken (RFC 3493's IPV6_V6ONLY), and a socket on 0.0.0.0 may have
+    /// the port, too.
+    pub only_six: bool,
+    /// Others that say the same may be bound to the same address and port: each gets what is sent
+    /// to groups that it has joined; one of them gets what is for the address itself.
+    pub shared: bool,
 }
 
 /// What can be done with a socket right now.
@@ -147,7 +159,7 @@ pub(super) struct Socket {
     pub(super) dropped: u64,
     pub(super) broadcast: bool,
     /// The groups that it is in, and where.
-    pub(super) groups: alloc::vec::Vec<(LinkId, core::net::IpAddr)>,
+    pub(super) groups: alloc::vec::Vec<Joined>,
     /// Time to live of what it sends to groups, and the link it leaves by.
     pub(super) group_ttl: u8,
     pub(super) group_link: Option<LinkId>,
@@ -156,6 +168,8 @@ pub(super) struct Socket {
     pub(super) path_mtu: PathMtuDiscovery,
     /// On `::`: takes nothing of IPv4.
     pub(super) only_six: bool,
+    /// May have its address and port together with others.
+    pub(super) shared: bool,
     pub(super) ttl: u8,
     pub(super) tos: u8,
     /// A send was refused since the socket was last reported writable.
@@ -189,6 +203,7 @@ impl Socket {
             group_loop: true,
             path_mtu: PathMtuDiscovery::default(),
             only_six: false,
+            shared: false,
             ttl: Path::TTL,
             tos: 0,
             blocked: false,

@@ -13,20 +13,20 @@ use crate::testing::packet::{datagram, frame, packet, with_options};
 use crate::testing::{A, B, Pair, WireConfig, WireDriver};
 use crate::udp::{GroupError, UdpError, UdpId, UdpOption};
 
-const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
-const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-const MAC_A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
+pub(super) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(super) const MAC_A: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 
 fn socket(pair: &mut Pair<WireDriver>) -> UdpId {
     pair.b.udp_bind(SocketAddr::new(ANY, 7)).unwrap()
 }
 
-fn record(pair: &mut Pair<WireDriver>) {
+pub(super) fn record(pair: &mut Pair<WireDriver>) {
     pair.b.link_mut(pair.link_b).unwrap().driver.record();
 }
 
 /// What the second host has sent of IGMP, as lines; each is checked to be as IGMP has to be.
-fn told(pair: &mut Pair<WireDriver>) -> Vec<std::string::String> {
+pub(super) fn told(pair: &mut Pair<WireDriver>) -> Vec<std::string::String> {
     let frames = pair.b.link_mut(pair.link_b).unwrap().driver.recorded();
     let mut lines = Vec::new();
     for bytes in frames {

@@ -12,6 +12,7 @@ use gannet_wire::{EtherType, IpProtocol, MacAddr, ethernet, ipv6, nd, pretty};
 use crate::counters::DropReason;
 use crate::testing::packet::{datagram, frame, six};
 use crate::testing::{A6, B6, Pair, WireConfig, WireDriver};
+use crate::udp::SourceChange::Join;
 use crate::udp::{GroupError, UdpError, UdpId};
 
 const GROUP: Ipv6Addr = Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 1, 2);
@@ -274,4 +275,31 @@ fn sent_to_a_group_from_the_address_that_suits_it() {
         let near = group.octets()[1] == 2;
         assert_eq!(ip.src.is_unicast_link_local(), near, "{group}");
     }
+}
+
+/// Sources that single sockets want (RFC 3810 section 4.2).
+#[test]
+fn rfc3810_section_4_2_sources_are_told() {
+    let (mut pair, socket) = joined();
+    let group: Ipv6Addr = "ff05::7".parse().expect("a group");
+    for n in 1..=10 {
+        let source = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n);
+        let which = (group.into(), source.into());
+        let done = pair.b.udp_change_source(socket, which, Join, ANY);
+        assert_eq!(done, Ok(()));
+    }
+    let more = (group.into(), "2001:db8::77".parse().expect("an address"));
+    let full = pair.b.udp_change_source(socket, more, Join, ANY);
+    assert_eq!(full, Err(GroupError::TooMany));
+    pair.pass(Duration::from_secs(5));
+    let mut lines = told(&mut pair);
+    lines.dedup();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("to_in ff05::7 sources 2001:db8::1,2001:db8::2"));
+    assert!(lines[0].ends_with("2001:db8::a"), "{lines:?}");
+    pair.b.udp_close(socket);
+    pair.pass(Duration::from_secs(5));
+    let mut lines = told(&mut pair);
+    lines.dedup();
+    assert_eq!(lines, [report("to_in", group)]);
 }

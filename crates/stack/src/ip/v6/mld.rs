@@ -6,7 +6,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use gannet_base::Instant;
 use gannet_link::{Driver, Frame, RxChecksum, Slot};
 use gannet_wire::extension::{ROUTER_ALERT_LEN, emit_router_alert};
-use gannet_wire::group_record::{REPORT_HEADER_LEN, RecordKind, ReportWriter};
+use gannet_wire::group_record::{REPORT_HEADER_LEN, ReportWriter};
 use gannet_wire::mld::{self, Message, Old};
 use gannet_wire::nd::{ALL_NODES, ALL_ROUTERS};
 use gannet_wire::{IpProtocol, ipv6};
@@ -19,11 +19,9 @@ use crate::counters::DropReason;
 use crate::link::LinkId;
 use crate::multicast::{Asked, Say, Version};
 
-/// Bytes of a record without sources.
-const RECORD_LEN: usize = 20;
-/// Records of one report: as many as fit into the smallest MTU.
-const RECORDS_MAX: usize = 60;
-const REPORT_MAX: usize = REPORT_HEADER_LEN + RECORD_LEN * RECORDS_MAX;
+/// Bytes of records in one report: as many as fit into the smallest MTU.
+const RECORDS_LEN: usize = 1200;
+const REPORT_MAX: usize = REPORT_HEADER_LEN + RECORDS_LEN;
 /// The longest message that is looked at; the rest is not worth reading.
 const MESSAGE_MAX: usize = 1500;
 
@@ -125,13 +123,16 @@ impl<D: Driver> Ip<D> {
             says.retain(|say| is_told(say.group));
             match membership.version() {
                 Version::Newest => {
-                    for part in says.chunks(RECORDS_MAX) {
+                    let mut rest = &says[..];
+                    while !rest.is_empty() {
+                        let (part, _, later) = Say::part(rest, RECORDS_LEN);
                         self.send_listener_report(link, part);
+                        rest = later;
                     }
                 }
                 _ => {
                     for say in &says {
-                        self.send_old_listener(link, *say);
+                        self.send_old_listener(link, say);
                     }
                 }
             }
@@ -145,7 +146,7 @@ impl<D: Driver> Ip<D> {
             return;
         };
         for say in says {
-            report.push(say.kind, say.group, &[]);
+            report.push(say.kind, say.group, &say.sources);
         }
         let source = self.listener_source(link);
         let len = mld::finish_report(report, (source, mld::ALL_V2_ROUTERS));
@@ -153,10 +154,10 @@ impl<D: Driver> Ip<D> {
         self.send_listener(link, (source, mld::ALL_V2_ROUTERS), bytes);
     }
 
-    fn send_old_listener(&mut self, link: LinkId, say: Say<Ipv6Addr>) {
-        let (kind, to) = match say.kind {
-            RecordKind::CHANGE_TO_INCLUDE => (Old::Done, ALL_ROUTERS),
-            _ => (Old::Report, say.group),
+    fn send_old_listener(&mut self, link: LinkId, say: &Say<Ipv6Addr>) {
+        let (kind, to) = match say.leaves() {
+            true => (Old::Done, ALL_ROUTERS),
+            false => (Old::Report, say.group),
         };
         let mut buffer = [0; mld::MESSAGE_LEN];
         let source = self.listener_source(link);
