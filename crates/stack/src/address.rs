@@ -1,6 +1,7 @@
 //! Addresses of both families: what they mean, and networks of them.
 
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use core::num::NonZero;
 
 use gannet_wire::IpProtocol;
 use gannet_wire::checksum::{Sum, pseudo_v4, pseudo_v6};
@@ -21,7 +22,7 @@ pub const fn same_family(a: IpAddr, b: IpAddr) -> bool {
 pub const fn unspecified(like: IpAddr) -> IpAddr {
     match like {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     }
 }
 
@@ -86,14 +87,38 @@ pub fn pseudo(source: IpAddr, destination: IpAddr, protocol: IpProtocol, len: u3
     }
 }
 
-/// An IPv4-mapped address (`::ffff:a.b.c.d`) as the IPv4 address that it stands for.
+/// As packets know it: an IPv4-mapped address (`::ffff:a.b.c.d`) as the IPv4 address that it stands
+/// for, any other of IPv6 without its zone, which [`zone`] tells.
 pub fn unmapped(at: SocketAddr) -> SocketAddr {
     match at {
-        SocketAddr::V6(six) if six.ip().to_ipv4_mapped().is_some() => {
-            SocketAddr::new(at.ip().to_canonical(), at.port())
+        SocketAddr::V6(_) => SocketAddr::new(at.ip().to_canonical(), at.port()),
+        SocketAddr::V4(_) => at,
+    }
+}
+
+/// The number of the zone, which is the link's, that an address means which is valid on one link
+/// alone (RFC 4007, RFC 3493 section 3.3).
+pub fn zone(at: SocketAddr) -> Option<NonZero<u32>> {
+    match at {
+        SocketAddr::V6(six) if is_of_one_link(*six.ip()) => NonZero::new(six.scope_id()),
+        _ => None,
+    }
+}
+
+/// The same with its zone, where it needs one.
+pub fn zoned(at: SocketAddr, number: u32) -> SocketAddr {
+    match at {
+        SocketAddr::V6(six) if is_of_one_link(*six.ip()) => {
+            SocketAddrV6::new(*six.ip(), six.port(), 0, number).into()
         }
         _ => at,
     }
+}
+
+/// Whether an address means somebody else on another link: link-local ones, of groups as well.
+fn is_of_one_link(address: Ipv6Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    address.is_unicast_link_local() || (first == 0xff && second & 0xf <= 2)
 }
 
 /// `other` as a socket bound to `local` sees it: one of IPv6 sees hosts of IPv4 mapped (RFC 3493

@@ -98,7 +98,10 @@ reasons! {
         IcmpMalformed => "icmp_malformed",
         /// An echo request to a broadcast address.
         IcmpBroadcast => "icmp_broadcast",
-        /// A type that we do not answer: address mask, time stamp, information, redirect, quench.
+        /// A redirect, of either family: a router that is not the best one forwards what we send all
+        /// the same, and whoever forges it must not turn our packets to himself.
+        Redirect => "redirect",
+        /// A type that we do not answer: address mask, time stamp, information, quench.
         IcmpIgnored => "icmp_ignored",
         /// An ICMP error that quotes no packet we can read.
         IcmpBadQuote => "icmp_bad_quote",

@@ -14,6 +14,11 @@ impl LinkId {
     pub(crate) const fn number(self) -> u32 {
         self.0
     }
+
+    /// Its number as applications count links, from 1.
+    pub(crate) const fn zone(self) -> u32 {
+        self.0.wrapping_add(1)
+    }
 }
 
 /// An address of ours on a link, with the length of its network prefix (0 to 32, or 128 for IPv6).

@@ -323,8 +323,7 @@ impl<D: Driver> Stack<D> {
 
     /// The link that is `number`th among all that this host ever had, the first being 1.
     pub fn link_numbered(&self, number: u32) -> Option<LinkId> {
-        self.link_ids()
-            .find(|id| id.number().checked_add(1) == Some(number))
+        self.link_ids().find(|id| id.zone() == number)
     }
 
     /// Gives a link one more address, or an address another prefix length; `false` without the

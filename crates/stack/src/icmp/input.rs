@@ -47,6 +47,9 @@ pub enum ReportKind {
     Soft,
 }
 
+/// The type of a redirect. None is obeyed: see `specs/exceptions/ip.toml`.
+const REDIRECT: u8 = 5;
+
 impl Icmp {
     /// No error sent yet.
     pub fn new(config: &Config) -> Self {
@@ -103,6 +106,7 @@ impl Icmp {
                 Unreachable(code) => ReportKind::Unreachable(code),
             },
             Message::TimeExceeded { .. } | Message::ParameterProblem { .. } => ReportKind::Soft,
+            Message::Other { kind: REDIRECT, .. } => return Err(DropReason::Redirect),
             Message::EchoReply { .. } | Message::Other { .. } => {
                 return Err(DropReason::IcmpIgnored);
             }

@@ -1,6 +1,6 @@
 //! The choice of a path, and of its link header.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use gannet_base::Instant;
 use gannet_link::{Driver, Medium};
@@ -44,6 +44,30 @@ impl<D: Driver> Ip<D> {
     /// [`NoRoute`] when no link leads there (none ever leads to multicast groups or to 0.0.0.0, and
     /// to our own addresses only one for that), or `source` is not ours.
     pub fn path(&self, source: Option<IpAddr>, destination: IpAddr) -> Result<Path, NoRoute> {
+        self.path_in(None, source, destination)
+    }
+
+    /// The link that the zone of an address means; `None`: it has none.
+    ///
+    /// # Errors
+    /// [`NoRoute`] when there is no such link.
+    #[inline]
+    pub(crate) fn zone_of(&self, at: SocketAddr) -> Result<Option<LinkId>, NoRoute> {
+        let Some(number) = address::zone(at) else {
+            return Ok(None);
+        };
+        let mut links = self.links.iter().map(|(id, _)| id);
+        let meant = links.find(|id| id.zone() == number.get());
+        meant.map(Some).ok_or(NoRoute)
+    }
+
+    /// As [`Ip::path`], by this link if one is given.
+    pub(crate) fn path_in(
+        &self,
+        zone: Option<LinkId>,
+        source: Option<IpAddr>,
+        destination: IpAddr,
+    ) -> Result<Path, NoRoute> {
         let nowhere = destination.is_unspecified()
             || destination.is_multicast()
             || source.is_some_and(|s| !same_family(s, destination));
@@ -65,7 +89,7 @@ impl<D: Driver> Ip<D> {
         if source.is_some_and(|s| s.is_loopback()) {
             return Err(NoRoute);
         }
-        let best = self.best_link(source, destination).ok_or(NoRoute)?;
+        let best = self.best_link(zone, source, destination).ok_or(NoRoute)?;
         let link = self.links.get(best.link).ok_or(NoRoute)?;
         let own = match source {
             Some(source) => source,
@@ -134,7 +158,12 @@ impl<D: Driver> Ip<D> {
         })
     }
 
-    fn best_link(&self, source: Option<IpAddr>, destination: IpAddr) -> Option<Candidate> {
+    fn best_link(
+        &self,
+        zone: Option<LinkId>,
+        source: Option<IpAddr>,
+        destination: IpAddr,
+    ) -> Option<Candidate> {
         let has = |link: &Link<D>| {
             let mut own = link.config.addresses.iter();
             source.is_none_or(|s| own.any(|a| a.address == s))
@@ -167,6 +196,7 @@ impl<D: Driver> Ip<D> {
         connected
             .chain(routed)
             .chain(advertised)
+            .filter(|c| zone.is_none_or(|zone| zone == c.link))
             .reduce(|best, other| {
                 let rank = |c: &Candidate| (c.has_source, c.prefix_len);
                 if rank(&other) > rank(&best) {

@@ -42,7 +42,7 @@ impl Tcp {
         if !local.ip().is_unspecified() && !ip.is_local(local.ip()) {
             return Err(ListenError::AddressNotAvailable);
         }
-        let mut local = local;
+        let mut local = SocketAddr::new(local.ip(), local.port()); // without a zone
         if local.port() == 0 {
             let table = &self.table;
             let any = SocketAddr::new(address::unspecified(local.ip()), 0);
@@ -149,6 +149,7 @@ impl Tcp {
         local: Option<SocketAddr>,
         remote: SocketAddr,
     ) -> Result<TcpId, ConnectError> {
+        let zone = ip.zone_of(remote).map_err(|_| ConnectError::NoRoute)?;
         let (local, remote) = (local.map(address::unmapped), address::unmapped(remote));
         let to = remote.ip();
         let no_host = to.is_unspecified() || to.is_multicast() || address::is_broadcast(to);
@@ -169,7 +170,8 @@ impl Tcp {
         if from.is_some_and(|a| !ip.is_local(a)) {
             return Err(ConnectError::AddressNotAvailable);
         }
-        let mut path = ip.path(from, to).map_err(|_| ConnectError::NoRoute)?;
+        let path = ip.path_in(zone, from, to);
+        let mut path = path.map_err(|_| ConnectError::NoRoute)?;
         if self.table.len() >= self.config.connections_max {
             return Err(ConnectError::TooManyConnections);
         }

@@ -67,6 +67,7 @@ impl Udp {
         local: SocketAddr,
         how: Binding,
     ) -> Result<UdpId, BindError> {
+        let local = SocketAddr::new(local.ip(), local.port()); // without a zone
         let address = local.ip();
         let several = address.is_unspecified() || address.is_multicast();
         if !several && !ip.is_local(address) && !ip.is_broadcast(address) {
@@ -137,13 +138,15 @@ impl Udp {
             (socket.remote, socket.source, socket.cached) = (None, None, None);
             return Ok(());
         };
+        let zone = ip.zone_of(remote).map_err(|_| UdpError::NoRoute)?;
         let remote = address::unmapped(remote);
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(UdpError::InvalidDestination);
         }
         let bound = Some(socket.local.ip()).filter(|a| !a.is_unspecified());
-        let path = ip.path(bound, remote.ip()).map_err(|_| UdpError::NoRoute)?;
-        socket.remote = Some(remote);
+        let path = ip.path_in(zone, bound, remote.ip());
+        let path = path.map_err(|_| UdpError::NoRoute)?;
+        (socket.remote, socket.zone) = (Some(remote), zone);
         socket.source = Some(path.source);
         socket.cached = None;
         socket.error = None;

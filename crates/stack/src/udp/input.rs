@@ -112,6 +112,7 @@ impl Udp {
             make_room(ip, socket, len, size, space)?;
         }
         let from = address::as_seen_from(socket.local.ip(), from);
+        let from = address::zoned(from, packet.link.zone());
         let link = ip.links.get_mut(packet.link).ok_or(DropReason::NoMemory)?;
         let kept = keep(&mut link.endpoint, &mut link.small, frame, space)?;
         let ranges = kept.ranges.get(..kept.count).unwrap_or(&[]);

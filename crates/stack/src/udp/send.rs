@@ -15,6 +15,7 @@ use super::socket::{Cached, PathMtuDiscovery, Socket, UdpError, UdpId};
 use crate::address;
 use crate::counters::DropReason;
 use crate::ip::{Ip, Path, Resolution};
+use crate::link::LinkId;
 
 /// Longest packet, super-datagrams included.
 const PACKET_MAX: usize = 65_535;
@@ -165,12 +166,17 @@ fn target<D: Driver>(
     if let Some(error) = socket.error.take() {
         return Err(error);
     }
-    let to = to.map_or(socket.remote, |to| Some(address::unmapped(to)));
-    let to = to.ok_or(UdpError::NotConnected)?;
+    let (to, zone) = match to {
+        Some(to) => {
+            let zone = ip.zone_of(to).map_err(|_| UdpError::NoRoute)?;
+            (address::unmapped(to), zone)
+        }
+        None => (socket.remote.ok_or(UdpError::NotConnected)?, socket.zone),
+    };
     if to.port() == 0 || to.ip().is_unspecified() {
         return Err(UdpError::InvalidDestination);
     }
-    let mut path = cached_path(socket, ip, to.ip())?;
+    let mut path = cached_path(socket, ip, to.ip(), zone)?;
     let resolution = ip.resolve(now, &mut path);
     if resolution == Resolution::Failed {
         return Err(UdpError::HostUnreachable);
@@ -236,11 +242,13 @@ fn cached_path<D: Driver>(
     socket: &mut Socket,
     ip: &mut Ip<D>,
     destination: IpAddr,
+    zone: Option<LinkId>,
 ) -> Result<Path, UdpError> {
     let epoch = ip.neighbour_epoch();
     if let Some(Cached { path, epoch: then }) = &socket.cached
         && path.destination == destination
         && *then == epoch
+        && zone.is_none_or(|zone| zone == path.link)
     {
         return Ok(*path);
     }
@@ -253,8 +261,8 @@ fn cached_path<D: Driver>(
         group if group.is_multicast() => {
             let source = source.filter(|s| address::same_family(*s, group));
             let own = source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-            let link = socket
-                .group_link
+            let link = zone
+                .or(socket.group_link)
                 .or_else(|| ip.group_link(group, own.into()));
             let path = link.and_then(|link| ip.group_path(link, group, socket.group_ttl));
             let path = path.ok_or(UdpError::NoRoute)?;
@@ -264,7 +272,7 @@ fn cached_path<D: Driver>(
             }
         }
         _ => {
-            let path = ip.path(source, destination);
+            let path = ip.path_in(zone, source, destination);
             let mut path = path.map_err(|_| UdpError::NoRoute)?;
             if socket.ttl != Path::TTL {
                 // else what routers advise

@@ -148,6 +148,8 @@ pub(super) struct Socket {
     /// The one peer of a connected socket, and our address towards it.
     pub(super) remote: Option<SocketAddr>,
     pub(super) source: Option<core::net::IpAddr>,
+    /// The link that its peer is on, where the address alone does not tell.
+    pub(super) zone: Option<LinkId>,
     /// Next socket on the same port.
     pub(super) next: u32,
     pub(super) queue: ReceiveQueue,
@@ -189,6 +191,7 @@ impl Socket {
             local,
             remote: None,
             source: None,
+            zone: None,
             next: super::ports::NONE,
             queue: ReceiveQueue::new(config.receive_buffer),
             blocks: SendBlocks::new(config.send_buffer),

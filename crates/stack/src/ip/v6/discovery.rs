@@ -120,15 +120,13 @@ impl<D: Driver> Ip<D> {
             Message::RouterAdvertisement { .. } => {
                 self.router_advertised(now, ends, &message, options)
             }
-            // we are no router; and no router tells us of better ones (RFC 4861 section 8.3: a host
-            // that receives a redirect SHOULD update, but need not)
             //= https://www.rfc-editor.org/rfc/rfc4861#section-6.1.1
             //# Hosts MUST silently discard any received Router Solicitation Messages.
             //= https://www.rfc-editor.org/rfc/rfc4861#section-6.2.6
             //# A host MUST silently discard any received Router Solicitation messages.
-            Message::RouterSolicitation | Message::Redirect { .. } => {
-                Err(DropReason::DiscoveryIgnored)
-            }
+            Message::RouterSolicitation => Err(DropReason::DiscoveryIgnored),
+            // (RFC 4861 section 8.3: a host SHOULD obey, but need not)
+            Message::Redirect { .. } => Err(DropReason::Redirect),
         }
     }
 

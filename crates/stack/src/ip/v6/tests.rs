@@ -5,6 +5,7 @@ mod hostile;
 mod neighbours;
 mod routers;
 mod sources;
+mod zones;
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::vec;

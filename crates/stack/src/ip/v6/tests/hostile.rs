@@ -40,11 +40,8 @@ fn l6_what_comes_from_afar() {
             message((router, all), 254, &redirect, &[]),
             DiscoveryHopLimit,
         ),
-        (message((A6, all), 255, &redirect, &[]), DiscoveryIgnored),
-        (
-            message((router, all), 255, &redirect, &[]),
-            DiscoveryIgnored,
-        ),
+        (message((A6, all), 255, &redirect, &[]), Redirect),
+        (message((router, all), 255, &redirect, &[]), Redirect),
     ];
     for (packet, reason) in cases {
         let (mut pair, socket) = ethernet_autoconf();

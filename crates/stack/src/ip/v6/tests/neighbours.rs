@@ -129,11 +129,7 @@ fn l6_what_is_not_believed() {
         target: A6,
         destination: X,
     };
-    ignored(
-        &message((A6, B6), 255, &redirect, &[]),
-        MAC_B,
-        DiscoveryIgnored,
-    );
+    ignored(&message((A6, B6), 255, &redirect, &[]), MAC_B, Redirect);
     let asks_routers = Message::RouterSolicitation;
     ignored(
         &message((A6, B6), 255, &asks_routers, &[]),
