@@ -5,63 +5,49 @@ use gannet_base::Instant;
 
 /// Appointments by time. Entities are numbers from 0.
 ///
-/// A tournament: the entities are the leaves of a binary tree, and every inner node holds the
-/// earlier appointment of the two below it. So the root is the earliest of all, and an appointment
-/// that is made or taken changes the nodes between its leaf and the root and no other: with the few
-/// entities of a world less work than a heap in which changed appointments stay behind.
+/// A list that is looked through: a world has a few tens of entities at most, and four out of five
+/// calls are [`Schedule::wake`], for which a heap or a tree does more than a list.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    /// The root at 1, the nodes below `n` at `2n` and `2n + 1`, the leaves in the second half.
-    tree: Vec<Appointment>,
+    /// The appointment of each.
+    due: Vec<Appointment>,
     made: u64,
 }
 
-/// When, how many were made before it, and whose.
-type Appointment = (Instant, u64, usize);
+/// When, and how many were made before it.
+type Appointment = (Instant, u64);
+
+const NONE: Appointment = (Instant::FAR_FUTURE, 0);
 
 impl Schedule {
     /// For `entities` entities, none with an appointment.
     pub fn new(entities: usize) -> Self {
-        let leaves = entities.next_power_of_two();
         Schedule {
-            tree: vec![(Instant::FAR_FUTURE, 0, 0); 2 * leaves],
+            due: vec![NONE; entities],
             made: 0,
         }
     }
 
     /// Wakes `entity` at `when` at the latest. An earlier appointment stays: who is woken early
     /// looks at its own watch and makes a new one.
+    #[inline]
     pub fn wake(&mut self, entity: usize, when: Instant) {
-        let leaf = self.tree.len() / 2 + entity;
-        if self.tree.get(leaf).is_some_and(|(due, ..)| when < *due) {
+        if let Some(due) = self.due.get_mut(entity).filter(|due| when < due.0) {
             self.made += 1;
-            self.set(leaf, (when, self.made, entity));
+            *due = (when, self.made);
         }
     }
 
     /// Takes the next appointment.
     pub fn take(&mut self) -> Option<(Instant, usize)> {
-        let (when, _, entity) = *self.tree.get(1)?;
-        if when == Instant::FAR_FUTURE {
-            return None;
-        }
-        let leaf = self.tree.len() / 2 + entity;
-        self.set(leaf, (Instant::FAR_FUTURE, 0, entity));
-        Some((when, entity))
-    }
-
-    fn set(&mut self, leaf: usize, appointment: Appointment) {
-        let mut at = leaf;
-        let mut earliest = appointment;
-        while let Some(node) = self.tree.get_mut(at) {
-            *node = earliest;
-            if at <= 1 {
-                return;
+        let (mut first, mut entity) = (NONE, 0);
+        for (number, due) in self.due.iter().enumerate() {
+            if *due < first {
+                (first, entity) = (*due, number);
             }
-            let other = self.tree.get(at ^ 1).copied().unwrap_or(earliest);
-            earliest = earliest.min(other);
-            at /= 2;
         }
+        *self.due.get_mut(entity)? = NONE;
+        (first != NONE).then_some((first.0, entity))
     }
 }
 

@@ -35,22 +35,27 @@ impl Flying {
 
     /// When the next one arrives.
     pub fn first_at(&self) -> Option<Instant> {
-        let in_order = self.in_order.front().map(|((at, _), _)| *at);
-        let late = self.late.first_key_value().map(|((at, _), _)| *at);
-        in_order.into_iter().chain(late).min()
+        self.first().map(|(at, _)| at)
+    }
+
+    #[inline]
+    fn first(&self) -> Option<Key> {
+        let in_order = self.in_order.front().map(|(key, _)| *key);
+        let Some((late, _)) = self.late.first_key_value() else {
+            return in_order;
+        };
+        Some(in_order.map_or(*late, |key| key.min(*late)))
     }
 
     /// Takes the next one that has arrived at `now`.
     pub fn pop(&mut self, now: Instant) -> Option<Buffer> {
-        let in_order = self.in_order.front().map(|(key, _)| *key);
-        let late = self.late.first_key_value().map(|(key, _)| *key);
-        let first = in_order.into_iter().chain(late).min()?;
+        let first = self.first()?;
         if first.0 > now {
             return None;
         }
-        match late == Some(first) {
-            true => self.late.pop_first().map(|(_, frame)| frame),
-            false => self.in_order.pop_front().map(|(_, frame)| frame),
+        match self.in_order.front().is_some_and(|(key, _)| *key == first) {
+            true => self.in_order.pop_front().map(|(_, frame)| frame),
+            false => self.late.pop_first().map(|(_, frame)| frame),
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Path {
     /// When the line has sent the last byte of the frame before.
     free_at: Instant,
     flying: Flying,
+    /// How long the line took for so many bytes at this rate.
+    timed: ((usize, u64), Duration),
     /// See [`Path::next_at`]; kept, because it is asked for more often than it changes.
     next: Instant,
     /// Arrival of the latest frame in order.
@@ -73,6 +75,7 @@ impl Path {
             control: Control::default(),
             free_at: Instant::ZERO,
             flying: Flying::default(),
+            timed: ((0, 1), Duration::ZERO),
             next: Instant::FAR_FUTURE,
             last_arrival: Instant::ZERO,
             counters: PathCounters::new(),
@@ -156,15 +159,16 @@ impl Path {
     }
 
     fn look_ahead(&mut self) {
-        let flying = self.flying.first_at();
-        let queued = self.queue.front().map(|head| {
+        let mut next = self.flying.first_at().unwrap_or(Instant::FAR_FUTURE);
+        if let Some(head) = self.queue.front() {
             let start = self.free_at.max(head.since);
-            let arrival = start + self.serialisation(head.frame.len()) + self.model.delay;
-            let step = self.model.schedule.get(self.steps);
-            step.map_or(arrival, |step| arrival.min(due(step.at)))
-        });
-        let next = flying.into_iter().chain(queued).min();
-        self.next = next.unwrap_or(Instant::FAR_FUTURE);
+            let len = head.frame.len();
+            next = next.min(start + self.serialisation(len) + self.model.delay);
+            if let Some(step) = self.model.schedule.get(self.steps) {
+                next = next.min(due(step.at));
+            }
+        }
+        self.next = next;
     }
 
     /// What happened so far.
@@ -299,14 +303,19 @@ impl Path {
         self.down || flap
     }
 
-    /// How long the line takes for `len` bytes.
-    fn serialisation(&self, len: usize) -> Duration {
+    /// How long the line takes for `len` bytes. Most frames are as long as the one before.
+    fn serialisation(&mut self, len: usize) -> Duration {
         let Some(rate) = self.model.rate else {
             return Duration::ZERO;
         };
+        if (len, rate) == self.timed.0 {
+            return self.timed.1;
+        }
         // (frames of more than 18 GB would take longer)
         let nanos = (len as u64).saturating_mul(1_000_000_000);
-        Duration::from_nanos(nanos.div_ceil(rate.max(1)))
+        let time = Duration::from_nanos(nanos.div_ceil(rate.max(1)));
+        self.timed = ((len, rate), time);
+        time
     }
 }
 
