@@ -190,7 +190,8 @@ impl Life {
         self.sent.acknowledge(self.seq(una), &mut news);
         assert_eq!(news.bytes() as usize, new);
         let max = self.seq(self.told.len());
-        let blocks = Blocks::sort(given, self.seq(una), max);
+        let blocks = Blocks::sort(given, self.seq(una), (self.seq(una), max));
+        self.sent.expect_blocks(1);
         for &block in blocks.held() {
             let range = self.place(block.0)..self.place(block.1);
             assert!(una < range.start && range.end <= self.told.len());
@@ -198,8 +199,12 @@ impl Life {
             self.told[range].fill(true);
         }
         if self.sent.reneged() {
-            self.sent.forget_sacked(self.seq(una));
-            self.told.fill(false);
+            let all = self.sent.forget_sacked(self.seq(una));
+            let asked_for = self.told[una..].iter_mut().take_while(|told| **told);
+            asked_for.for_each(|told| *told = false);
+            if all {
+                self.told.fill(false);
+            }
         }
         self.rack.on_delivery(&news);
         blocks.invalid

@@ -1,5 +1,6 @@
 //! `gannet bench`: one scenario at choice, or the marks.
 
+mod attacks;
 mod wire;
 
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum What {
     Marks(Marks),
     /// Gannet and the kernel over the same bad paths (needs root)
     Wire(wire::Arguments),
+    /// What hostile packets cost, against ordinary ones (needs valgrind)
+    Attacks(attacks::Arguments),
     /// Instructions for each segment, counted by valgrind: the same number every time
     Instructions(Instructions),
 }
@@ -123,6 +126,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
         ),
         What::Marks(arguments) => marks(arguments),
         What::Wire(arguments) => wire::run(arguments),
+        What::Attacks(arguments) => attacks::run(arguments),
         What::Instructions(arguments) => count(arguments),
     }
 }

@@ -6,7 +6,6 @@
 //! closing fall out.
 
 use std::net::IpAddr;
-use std::process::Command;
 
 use gannet_base::Instant;
 use gannet_link::{Endpoint, Layout, NoDoorbell, PeerDriver};
@@ -14,6 +13,7 @@ use gannet_stack::tcp::{TcpId, TcpOption};
 use gannet_stack::{Config, LinkAddress, LinkConfig, Stack};
 use serde::Serialize;
 
+use super::valgrind;
 use crate::error::Problem;
 
 /// Segments of the two runs.
@@ -82,45 +82,24 @@ pub fn count(mut progress: impl FnMut(&str)) -> Result<Vec<Count>, Problem> {
     for work in Work::ALL {
         progress(work.name());
         let [few, many] = RUNS;
-        let (low, high) = (under_valgrind(work, few)?, under_valgrind(work, many)?);
+        let inside = |segments: u32| {
+            let count = segments.to_string();
+            let what = [
+                "instructions",
+                "--inside",
+                work.name(),
+                "--segments",
+                &count,
+            ];
+            valgrind::count(&what)
+        };
+        let (low, high) = (inside(few)?, inside(many)?);
         counts.push(Count {
             work,
             instructions: (high.saturating_sub(low)) as f64 / f64::from(many - few),
         });
     }
     Ok(counts)
-}
-
-/// Instructions of a whole run with `segments` pieces of work.
-fn under_valgrind(work: Work, segments: u32) -> Result<u64, Problem> {
-    let broken = |why: &dyn std::fmt::Display| {
-        let hint = "install valgrind (Debian: apt install valgrind)";
-        Problem::new("instructions cannot be counted", why, hint)
-    };
-    let own = std::env::current_exe().map_err(|e| broken(&e))?;
-    let output = Command::new("valgrind")
-        .args(["--tool=cachegrind", "--cache-sim=no"])
-        .args(["--cachegrind-out-file=/dev/null", "--"])
-        .arg(own)
-        .args(["bench", "instructions", "--inside", work.name()])
-        .args(["--segments", &segments.to_string()])
-        .output()
-        .map_err(|e| broken(&format!("valgrind: {e}")))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        return Err(broken(&text.lines().last().unwrap_or("valgrind failed")));
-    }
-    let line = text.lines().find(|l| l.contains(" refs:")).unwrap_or("");
-    let digits: String = line
-        .rsplit(':')
-        .next()
-        .unwrap_or("")
-        .chars()
-        .filter(char::is_ascii_digit)
-        .collect();
-    digits
-        .parse()
-        .map_err(|_| broken(&"valgrind printed no count"))
 }
 
 /// The work itself: `segments` times.

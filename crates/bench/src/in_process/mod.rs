@@ -7,12 +7,16 @@
 //! * `tally.rs`: what the reader of either keeps account of
 //! * [`two_copies`]: no stack, only the copies
 //! * [`instructions`]: what one segment costs, counted, not timed
+//! * [`attacks`]: what hostile packets cost, against ordinary ones
+//! * `valgrind.rs`: who counts
 
+pub mod attacks;
 pub mod gannet;
 pub mod instructions;
 mod library;
 pub mod smoltcp;
 mod tally;
 pub mod two_copies;
+mod valgrind;
 
 pub use library::run;

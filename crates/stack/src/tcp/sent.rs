@@ -38,6 +38,14 @@ pub use rate::Rate;
 /// Records beyond which what is sent is added to the last one, and blocks that would cut more are
 /// ignored: 160 KiB at the most, for a peer that acknowledges every other byte.
 pub const MAX_RECORDS: usize = 4096;
+/// Records that SACK blocks may cut whatever is in flight, and at the most.
+const CUTS: (u16, u16) = (512, MAX_RECORDS as u16 + 1024);
+/// Records that move aside for the cuts of one acknowledgement; then what it says in addition is
+/// ignored. An honest peer says it again, and its news is near the end, where little moves.
+const MOVES: u16 = 1024;
+/// Records for which one acknowledgement of progress must have come before all that is SACKED is
+/// forgotten, and everything looked at anew. Until then only what the peer asks for is.
+const FORGOTTEN_FOR_EACH: usize = 8;
 /// Room that a connection keeps when all is acknowledged.
 const KEPT: usize = 32;
 
@@ -139,6 +147,12 @@ pub struct Sent {
     next_lost: SeqNum,
     /// Blocks ignored for want of room.
     ignored: u32,
+    /// Records up to which blocks may cut; 0: as far as any may.
+    cuts: u16,
+    /// Records that moved aside for the blocks of this acknowledgement.
+    moved: u16,
+    /// Acknowledgements of something new since all that was SACKed was forgotten.
+    progress: u16,
     rate: Rate,
 }
 
@@ -289,6 +303,7 @@ impl Sent {
             }
             self.records.pop_front();
         }
+        self.progress = self.progress.saturating_add(1);
         self.rate.on_delivered(delivery.bytes(), delivery.now());
         // never so far behind that they would seem to be ahead
         self.scan = self.scan.max(una);

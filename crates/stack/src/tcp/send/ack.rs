@@ -186,6 +186,8 @@ impl Send {
         //= https://www.rfc-editor.org/rfc/rfc6675#section-5
         //# Upon the receipt of any ACK containing SACK information, the scoreboard MUST be updated
         //# via the Update () routine.
+        let segments = (self.max - self.una) / self.mss.max(1);
+        self.sent.expect_blocks(segments);
         for &block in news.blocks.held() {
             self.sent.sack(block, &mut news.delivery);
         }

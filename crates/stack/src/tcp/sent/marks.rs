@@ -3,9 +3,36 @@
 use gannet_base::Instant;
 
 use super::super::seq::SeqNum;
-use super::{Again, Delivery, Fate, MAX_RECORDS, Record, Sent, SeqRange};
+use super::{Again, CUTS, Delivery, FORGOTTEN_FOR_EACH, Fate, MAX_RECORDS, MOVES, Record};
+use super::{Sent, SeqRange};
 
 impl Sent {
+    /// The blocks of another acknowledgement come, while `segments` full-sized ones are in flight.
+    ///
+    /// An honest peer's blocks begin and end where segments do, so so many cuts are enough; one
+    /// that reports every other octet must not make us keep a record for each (CVE-2019-11478),
+    /// and make room in the middle of thousands for every block.
+    pub fn expect_blocks(&mut self, segments: u32) {
+        let (least, most) = CUTS;
+        let some = segments.saturating_mul(4).saturating_add(u32::from(least));
+        self.cuts = u16::try_from(some).unwrap_or(most).min(most);
+        self.moved = 0;
+    }
+
+    /// Whether the records at `index` and behind may make room for a block.
+    fn may_cut(&mut self, index: usize) -> bool {
+        let len = self.records.len();
+        let most = if self.cuts == 0 { CUTS.1 } else { self.cuts };
+        if len + 2 > usize::from(most) || self.moved > MOVES {
+            return false;
+        }
+        // the shorter side moves, for each end of the block
+        let moves = 2 * index.min(len.saturating_sub(index));
+        let moves = u16::try_from(moves).unwrap_or(u16::MAX);
+        self.moved = self.moved.saturating_add(moves);
+        true
+    }
+
     /// The peer holds `block`, a part of what is outstanding. Blocks of one acknowledgement come in
     /// ascending order (RFC 8985 section 6.2, step 3).
     pub fn sack(&mut self, block: SeqRange, delivery: &mut Delivery) {
@@ -21,13 +48,18 @@ impl Sent {
         }
         if record.start == left && within && self.grow(at, right, delivery) {
             // the run before it has grown
-        } else if self.records.len() + 2 > 2 * MAX_RECORDS {
+        } else if self.needs_cut(at, block) && !self.may_cut(at) {
             self.ignored = self.ignored.saturating_add(1);
         } else {
             self.mark(at, block, delivery);
         }
         let bytes = delivery.bytes() - before;
         self.rate.on_delivered(bytes, delivery.now());
+    }
+
+    /// Whether a block, whose first octet lies in the record at `at`, begins or ends within one.
+    fn needs_cut(&self, at: usize, (left, right): SeqRange) -> bool {
+        self.begins_within(at, left) || self.begins_within(self.index_of(right), right)
     }
 
     /// The run that ends where the record at `at` begins grows to `right`, within that record.
@@ -177,14 +209,19 @@ impl Sent {
         }
     }
 
-    /// The peer asks for what it had reported: nothing it reported is believed any more
-    /// (RFC 2018 section 8), and what it asks for is lost.
-    pub fn forget_sacked(&mut self, una: SeqNum) {
+    /// The peer asks for what it had reported: what it asks for is lost, and nothing it reported is
+    /// believed any more (RFC 2018 section 8); whether that was forgotten, too. Where it would cost
+    /// more than the acknowledgements since the last time: not, and it shows when it is asked for.
+    pub fn forget_sacked(&mut self, una: SeqNum) -> bool {
+        let all = usize::from(self.progress) * FORGOTTEN_FOR_EACH >= self.records.len();
+        let count = if all { self.records.len() } else { 1 };
         let mut first = true;
-        for r in &mut self.records {
+        for r in self.records.iter_mut().take(count) {
             if r.fate.has(Fate::SACKED) {
                 // its times are those of its first piece, which says little
                 r.fate = r.fate.without(Fate::SACKED).with(Fate::RESENT);
+                self.sacked -= r.len();
+                self.runs -= 1;
                 if first {
                     r.fate = r.fate.with(Fate::LOST);
                     self.lost += r.len();
@@ -192,8 +229,11 @@ impl Sent {
             }
             first = false;
         }
-        (self.sacked, self.runs) = (0, 0);
         self.next_lost = una;
-        self.requeue();
+        if all {
+            self.progress = 0;
+            self.requeue();
+        }
+        all
     }
 }

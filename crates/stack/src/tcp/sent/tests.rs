@@ -93,6 +93,8 @@ struct Both {
     ms: u64,
     fack: SeqNum,
     rack: Option<Latest>,
+    /// How often what was asked for was forgotten, and how often everything.
+    forgot: [u32; 2],
 }
 
 impl Both {
@@ -107,6 +109,7 @@ impl Both {
             ms: 1,
             fack: S(base),
             rack: None,
+            forgot: [0; 2],
         }
     }
 
@@ -157,13 +160,17 @@ impl Both {
 
     fn forget(&mut self) {
         let una = self.twin.una;
-        self.sent.forget_sacked(self.seq(una));
+        if self.ms.is_multiple_of(2) {
+            self.sent.progress = 0; // as after many records
+        }
+        let all = self.sent.forget_sacked(self.seq(una));
+        self.forgot[usize::from(all)] += 1;
         // what told the time may be outstanding again: no tie to break
         self.rack = None;
         let mut first = true;
         for o in &mut self.twin.octets[una..] {
             first &= o.sacked;
-            if o.sacked {
+            if o.sacked && (first || all) {
                 (o.sacked, o.resent, o.lost) = (false, true, first);
             }
         }
@@ -184,6 +191,7 @@ impl Both {
         }
         let mut delivery = news(self.ms, self.fack);
         let block = (self.seq(start), self.seq(end));
+        self.sent.expect_blocks(1);
         self.sent.sack(block, &mut delivery);
         self.delivered(&delivery, new);
     }
@@ -224,6 +232,7 @@ impl Both {
 //# sender and the TCP receiver.
 #[test]
 fn twin_octet_by_octet() {
+    let mut forgot = [0; 2];
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let mut b = Both::new(rng.next_u32());
@@ -263,7 +272,9 @@ fn twin_octet_by_octet() {
             }
             b.check();
         }
+        forgot = [0, 1].map(|n| forgot[n] + b.forgot[n]);
     }
+    assert!(forgot.iter().all(|&n| n > 10), "both ways: {forgot:?}");
 }
 
 /// RFC 6675 section 3, HighData and the scoreboard: blocks in any order melt into runs.
@@ -326,6 +337,82 @@ fn holes_are_bounded() {
     assert!(b.sent.records.len() <= 2 * MAX_RECORDS);
     b.sent.invariants(b.base, b.base + 50_000);
     assert_eq!(b.sent.sacked() + b.sent.ignored(), 10_000);
+}
+
+/// An attacker reports every fourth octet of a short flight, at random: there are not many records,
+/// and few of them move for one acknowledgement.
+#[test]
+fn mark_t6_random_blocks_cut_little() {
+    let mut rng = Rng::new(5);
+    let mut b = Both::new(7);
+    b.push(100_000);
+    for _ in 0..5000 {
+        let mut delivery = news(2, b.fack);
+        b.sent.expect_blocks(69);
+        for _ in 0..4 {
+            let start = b.base + 1 + rng.below(99_000) as u32;
+            b.sent.sack((start, start + 1), &mut delivery);
+        }
+        assert!(b.sent.records.len() <= 512 + 4 * 69);
+        assert!(usize::from(b.sent.moved) <= usize::from(MOVES) + b.sent.records.len());
+    }
+    b.sent.invariants(b.base, b.base + 100_000);
+    assert!(b.sent.ignored() > 0);
+    // what needs no cut is believed all the same
+    let mut delivery = news(2, b.fack);
+    let first = b.sent.records[0];
+    let end = b.base + 100_000;
+    b.sent.sack((first.end, end), &mut delivery);
+    assert_eq!((b.sent.runs(), b.sent.sacked()), (1, end - first.end));
+}
+
+/// A thousand holes that an honest peer reports, one with each acknowledgement: all are believed.
+#[test]
+fn a_thousand_true_holes() {
+    const SEGMENT: u32 = 1448;
+    let mut b = Both::new(7);
+    b.push(2002 * SEGMENT as usize);
+    for n in 0..1000 {
+        let mut delivery = news(2, b.fack);
+        b.sent.expect_blocks(2002);
+        for k in 0..4.min(n + 1) {
+            let start = b.base + (2 * (n - k) + 1) * SEGMENT;
+            b.sent.sack((start, start + SEGMENT), &mut delivery);
+        }
+    }
+    assert_eq!((b.sent.ignored(), b.sent.runs()), (0, 1000));
+}
+
+/// A peer that takes back what it reported with every other acknowledgement makes us look at
+/// everything rarely; what it asks for is lost every time.
+#[test]
+fn mark_t6_reneging_again_and_again() {
+    let mut b = Both::new(7);
+    b.push(20_000);
+    let mut delivery = news(2, b.fack);
+    for n in 0..1000 {
+        let start = b.base + 5000 + 4 * n;
+        b.sent.expect_blocks(1000);
+        b.sent.sack((start, start + 1), &mut delivery);
+    }
+    assert_eq!(b.sent.runs(), 1000);
+    let mut all = 0;
+    for n in 0..500 {
+        let una = b.base + 2 * n;
+        b.sent.acknowledge(una, &mut delivery);
+        b.sent.expect_blocks(1000);
+        b.sent.sack((una + 1, una + 4), &mut delivery);
+        b.sent.acknowledge(una + 2, &mut delivery);
+        assert!(b.sent.reneged());
+        all += u32::from(b.sent.forget_sacked(una + 2));
+        b.sent.invariants(una + 2, b.base + 20_000);
+        assert_eq!(b.sent.next_lost().map(|l| l.0), Some(una + 2));
+        b.sent.on_retransmit(una + 2, una + 4, at(3), 100);
+    }
+    assert!(
+        all <= 1000 / (2000 / FORGOTTEN_FOR_EACH as u32) + 1,
+        "{all}"
+    );
 }
 
 /// RFC 8985 section 6.2 step 2: what must not be believed.

@@ -26,6 +26,7 @@ mod bottleneck;
 mod close;
 mod closed;
 mod configured;
+mod d_sack;
 mod dormant;
 mod fast_open;
 mod icmp;

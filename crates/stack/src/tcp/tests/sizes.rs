@@ -49,7 +49,7 @@ fn each_part_stays_within_its_budget() {
         TimeWait => 40,
         Open => 1536,
         Send => 960,
-        Sent => 128,
+        Sent => 136,
         Rack => 48,
         RttEstimator => 168,
         Congestion => 192,
