@@ -34,6 +34,22 @@ pub struct LinkAddress {
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
     /// Our addresses on it. Packets to other addresses are not ours.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-2.3
+    //# Care must be taken in mapping internet addresses to local net addresses; a single physical
+    //# host must be able to act as if it were several distinct hosts to the extent of using several
+    //# distinct internet addresses.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-2.3
+    //# That is, provision must be made for a host to have several physical interfaces to the
+    //# network with each having several logical internet addresses.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+    //# The local address, assigned by the local network, must allow for a single physical host to
+    //# act as several distinct internet hosts.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+    //# That is, there must be a mapping between internet host addresses and network/host interfaces
+    //# that allows several internet addresses to correspond to one interface.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+    //# It must also be allowed for a host to have several physical interfaces and to treat the
+    //# datagrams from several of them as if they were all addressed to a single host.
     pub addresses: Vec<LinkAddress>,
     /// The one host at the other end, when the link is a channel: only packets from it are taken,
     /// and packets to it go this way.

@@ -199,6 +199,13 @@ impl Header {
     /// Writes a message with these options, padded to [`MIN_LEN`], and returns its length; `None`
     /// when `out` is too small, which may then hold a part of it.
     #[must_use]
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+    //# If the 'option overload' option is present in the 'options' field, the options in the
+    //# 'options' field MUST be terminated by an 'end' option, and MAY contain one or more 'pad'
+    //# options to fill the options field.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+    //# Any individual option in the 'options', 'sname' and 'file' fields MUST be entirely contained
+    //# in that field.
     pub fn emit(&self, options: &[DhcpOption<'_>], out: &mut [u8]) -> Option<usize> {
         let (b, mut rest) = out.split_first_chunk_mut::<HEADER_LEN>()?;
         b.fill(0);
@@ -235,6 +242,12 @@ pub struct Options<'a> {
 
 impl<'a> Options<'a> {
     /// Finds the areas and checks all lengths; `bytes` is the whole message.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+    //# The options in the 'options' field MUST be interpreted first, so that any 'option overload'
+    //# options may be interpreted.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+    //# The 'file' field MUST be interpreted next (if the 'option overload' option indicates that
+    //# the 'file' field contains DHCP options), followed by the 'sname' field.
     fn parse(bytes: &'a [u8]) -> Option<Self> {
         let own = bytes.get(HEADER_LEN..)?;
         let overload = overload(own)?;

@@ -170,6 +170,14 @@ impl Chain {
         //# If Segments Left is non-zero, the node must discard the packet and send an ICMP
         //# Parameter Problem, Code 0, message to the packet's Source Address, pointing to the
         //# unrecognized Routing Type.
+        //= https://www.rfc-editor.org/rfc/rfc5095#section-3
+        //# An IPv6 node that receives a packet with a destination address assigned to it and that
+        //# contains an RH0 extension header MUST NOT execute the algorithm specified in the latter
+        //# part of Section 4.4 of [RFC2460] for RH0.
+        //= https://www.rfc-editor.org/rfc/rfc5095#section-3
+        //# Instead, such packets MUST be processed according to the behaviour specified in Section
+        //# 4.4 of [RFC2460] for a datagram that includes an unrecognised Routing Type value,
+        //# namely:
         if header.get(3).is_none_or(|segments_left| *segments_left > 0) {
             let pointer = self.payload_at + 2;
             return Err(ChainError::RoutingUnrecognised { pointer });

@@ -71,6 +71,8 @@ impl RecordKind {
     pub const BLOCK_OLD_SOURCES: Self = Self(6);
 
     /// Whether the type is one of the six: others are ignored.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.12
+    //# Unrecognized Record Type values MUST be silently ignored.
     pub const fn is_known(self) -> bool {
         matches!(self.0, 1..=6)
     }
@@ -209,6 +211,20 @@ impl<'a, A: GroupAddress> ReportWriter<'a, A> {
     }
 
     /// Appends a record; `false` (nothing written) when it does not fit.
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.10
+    //# Therefore, implementations of MLDv2 MUST NOT include any auxiliary data (i.e., MUST set the
+    //# Aux Data Len field to zero) in any transmitted Multicast Address Record, and MUST ignore any
+    //# such data present in any received Multicast Address Record.
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.11
+    //# When sending a Report, an MLDv2 implementation MUST NOT include additional octets beyond the
+    //# last Multicast Address Record.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.10
+    //# Therefore, implementations of IGMPv3 MUST NOT include any auxiliary data (i.e., MUST set the
+    //# Aux Data Len field to zero) in any transmitted Group Record, and MUST ignore any auxiliary
+    //# data present in any received Group Record.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.11
+    //# When sending a Report, an IGMPv3 implementation MUST NOT include additional octets beyond
+    //# the last Group Record.
     pub fn push(&mut self, kind: RecordKind, group: A, sources: &[A]) -> bool {
         if self.records == u16::MAX || self.room().is_none_or(|room| room < sources.len()) {
             return false;

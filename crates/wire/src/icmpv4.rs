@@ -176,6 +176,9 @@ impl Message {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc792
+    //# Any field labeled "unused" is reserved for later extensions and must be zero when sent, but
+    //# receivers should not use these fields (except to include them in the checksum).
     fn fields(&self) -> (u8, u8, [u8; 4]) {
         let pair = |upper: u16, lower: u16| {
             let ([a, b], [c, d]) = (upper.to_be_bytes(), lower.to_be_bytes());

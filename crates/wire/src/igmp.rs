@@ -99,6 +99,12 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// See [`ParseError`].
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.2
+    //# When receiving packets, the checksum MUST be verified before processing a message.
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-2.3
+    //# When transmitting packets, the checksum MUST be computed and inserted into this field.
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-2.3
+    //# When receiving packets, the checksum MUST be verified before processing a packet.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let b = bytes
             .first_chunk::<MESSAGE_LEN>()
@@ -121,6 +127,9 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Query<'a> {
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-7.1
+    //# Query messages that do not match any of the above conditions (e.g., a Query of length 10
+    //# octets) MUST be silently ignored.
     fn parse(bytes: &'a [u8], group: Ipv4Addr, code: u8) -> Result<Self, ParseError> {
         let version = match (bytes.len(), code) {
             (MESSAGE_LEN, 0) => Version::V1,
@@ -148,6 +157,10 @@ impl<'a> Query<'a> {
     }
 
     /// How long answers may be delayed. Version 1 means 10 seconds.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-7.2.1
+    //# This MUST be interpreted as a value of 100 (10 seconds).
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-4
+    //# This MUST be interpreted as a value of 100 (10 seconds).
     pub fn max_response(&self) -> Duration {
         let tenths = match self.version {
             Version::V1 => 100,

@@ -208,6 +208,8 @@ impl Header {
     /// is
     /// shorter than 20 bytes. `fragment_offset` is cut to 13 bits.
     #[must_use]
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.1
+    //# Bit 0: reserved, must be zero Bit 1: (DF) 0 = May Fragment, 1 = Don't Fragment.
     pub fn emit(&self, out: &mut [u8]) -> Option<usize> {
         let b = out.first_chunk_mut::<HEADER_LEN>()?;
         let fragment = u16::from(self.reserved_flag) << 15
@@ -260,6 +262,11 @@ impl OptionReport {
         !self.source_route && !self.repeated_source_route && !self.malformed
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+    //# That is, the presence or absence of an option is the choice of the sender, but each internet
+    //# module must be able to parse every option.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.1
+    //# They must be implemented by all IP modules (host and gateways).
     fn parse(mut options: &[u8]) -> Self {
         const END: u8 = 0;
         const NO_OPERATION: u8 = 1;

@@ -117,6 +117,9 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Query<'a> {
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-8.1
+    //# Query messages that do not match any of the above conditions (e.g., a Query of length 26
+    //# octets) MUST be silently ignored.
     fn parse(bytes: &'a [u8], group: Ipv6Addr, code: u16) -> Result<Self, ParseError> {
         let version = match bytes.len() {
             MESSAGE_LEN => Version::V1,

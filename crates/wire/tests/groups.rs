@@ -95,6 +95,13 @@ fn a_report_holds_what_fits() {
     assert!(ReportWriter::<Ipv4Addr>::new(&mut [0; 7]).is_none());
 }
 
+//= https://www.rfc-editor.org/rfc/rfc3376#section-7.1
+//= type=test
+//# Query messages that do not match any of the above conditions (e.g., a Query of length 10 octets)
+//# MUST be silently ignored.
+//= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.2
+//= type=test
+//# When receiving packets, the checksum MUST be verified before processing a message.
 #[test]
 fn rfc3376_section_4_1_queries_and_their_versions() {
     use igmp::Version::{V1, V2, V3};
@@ -160,6 +167,13 @@ fn rfc3376_section_4_1_1_and_rfc3810_section_5_1_3_codes() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc2236#section-2.3
+//= type=test
+//# When receiving packets, the checksum MUST be verified before processing a packet.
+//= https://www.rfc-editor.org/rfc/rfc2236#section-2.5
+//= type=test
+//# As long as the Type is one that is recognized, an IGMPv2 implementation MUST ignore anything
+//# past the first 8 octets while processing the packet.
 #[test]
 fn old_messages() {
     let mut out = [0; 8];
@@ -189,6 +203,16 @@ fn old_messages() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc3810#section-8.1
+//= type=test
+//# Query messages that do not match any of the above conditions (e.g., a Query of length 26 octets)
+//# MUST be silently ignored.
+//= https://www.rfc-editor.org/rfc/rfc3810#section-5.1.2
+//= type=test
+//# When a packet is received, the checksum MUST be verified before processing it.
+//= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.2
+//= type=test
+//# When a packet is received, the checksum MUST be verified before processing it.
 #[test]
 fn mld_queries() {
     for (sources, version) in [
@@ -314,6 +338,18 @@ fn dhcp_messages_are_found_again() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+//= type=test
+//# Any individual option in the 'options', 'sname' and 'file' fields MUST be entirely contained in
+//# that field.
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+//= type=test
+//# The options in the 'options' field MUST be interpreted first, so that any 'option overload'
+//# options may be interpreted.
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+//= type=test
+//# The 'file' field MUST be interpreted next (if the 'option overload' option indicates that the
+//# 'file' field contains DHCP options), followed by the 'sname' field.
 #[test]
 fn u4_dhcp_option_overrun_and_overload() {
     use dhcpv4::ParseError::{BadCookie, BadHardwareType, BadOperation, BadOption, Truncated};

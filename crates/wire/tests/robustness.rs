@@ -135,6 +135,10 @@ fn i2_bad_header_checksum() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+//= type=test
+//# That is, the presence or absence of an option is the choice of the sender, but each internet
+//# module must be able to parse every option.
 #[test]
 fn i3_ip_options() {
     // (options, source route, repeated, malformed)

@@ -273,6 +273,9 @@ impl Client {
                 self.state = State::Init { at };
                 None
             }
+            //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+            //# A DHCP client MUST choose 'xid's in such a way as to minimize the chance of using an
+            //# 'xid' identical to one used by another client.
             State::Init { .. } => {
                 self.xid = self.rng.next_u32();
                 self.discover(now, Retry::now(now), out)
@@ -374,6 +377,8 @@ impl Client {
     }
 
     /// Asks for more time: the lease's server from T1 on, everybody from T2 on.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.5
+    //# The client MUST NOT include a 'server identifier' in the DHCPREQUEST message.
     fn prolong(&mut self, now: Instant, out: &mut [u8]) -> Option<Action> {
         let lease = self.lease.as_ref()?;
         let (own, server) = (lease.address, lease.server);
@@ -527,6 +532,13 @@ impl Client {
     }
 
     /// Another station has the address that is being probed.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-3.2
+    //# If the client detects that the IP address in the DHCPACK message is already in use, the
+    //# client MUST send a DHCPDECLINE message to the server and restarts the configuration process
+    //# by requesting a new network address.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.1
+    //# If the network address appears to be in use, the client MUST send a DHCPDECLINE message to
+    //# the server.
     pub fn conflict(&mut self, address: Ipv4Addr) {
         if let State::Probing { lease, .. } = &self.state
             && lease.address == address

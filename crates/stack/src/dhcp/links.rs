@@ -285,6 +285,12 @@ fn send_along<D: Driver>(
 }
 
 /// The way to every station of a link, for who has no address yet.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//# MUST NOT be sent, except as a source address as part of an initialization procedure by which the
+//# host learns its own IP address.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//# It MUST NOT be sent, except as a source address as part of an initialization procedure by which
+//# the host learns its full IP address.
 fn broadcast_path<D: Driver>(ip: &Ip<D>, link: LinkId, from: Ipv4Addr) -> Option<Path> {
     let entry = ip.links.get(link)?;
     Some(Path {

@@ -31,6 +31,9 @@ pub(super) struct Message {
 
 impl Message {
     /// Writes the message of the client with this hardware address; its length.
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-3.2
+    //# If the client used a 'client identifier' to obtain its address, the client MUST use the same
+    //# 'client identifier' in the DHCPREQUEST message.
     pub(super) fn write(&self, mac: MacAddr, out: &mut [u8]) -> Option<usize> {
         let header = Header {
             to_server: true,
@@ -75,6 +78,9 @@ impl Message {
         header.emit(options.get(..count)?, out)
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc2131#section-3.5
+    //# If the client includes a list of parameters in a DHCPDISCOVER message, it MUST include that
+    //# list in any subsequent DHCPREQUEST messages.
     fn asks(&self) -> bool {
         matches!(self.kind, MessageType::DISCOVER | MessageType::REQUEST)
     }

@@ -355,6 +355,10 @@ fn rfc2131_section_3_1_an_address_is_granted() {
 //= type=test
 //# The retransmission delay SHOULD be doubled with subsequent retransmissions up to a maximum of
 //# 64 seconds.
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
+//= type=test
+//# The client MUST adopt a retransmission strategy that incorporates a randomized exponential
+//# backoff algorithm to determine the delay between retransmissions.
 #[test]
 fn rfc2131_section_4_1_silence_and_back_off() {
     let mut other = Vec::new();
@@ -403,6 +407,15 @@ fn rfc2131_section_3_1_a_request_without_answer_is_given_up() {
 //= type=test
 //# The client SHOULD wait a minimum of ten seconds before restarting the configuration process to
 //# avoid excessive network traffic in case of looping.
+//= https://www.rfc-editor.org/rfc/rfc2131#section-3.2
+//= type=test
+//# If the client detects that the IP address in the DHCPACK message is already in use, the client
+//# MUST send a DHCPDECLINE message to the server and restarts the configuration process by
+//# requesting a new network address.
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.1
+//= type=test
+//# If the network address appears to be in use, the client MUST send a DHCPDECLINE message to the
+//# server.
 #[test]
 fn rfc2131_section_3_1_an_address_in_use_is_declined() {
     let mut lan = Lan::started(5);
@@ -430,6 +443,9 @@ fn rfc2131_section_3_1_an_address_in_use_is_declined() {
 //= type=test
 //# DHCP clients MUST use the IP address provided in the 'server identifier' option for any unicast
 //# requests to the DHCP server.
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.5
+//= type=test
+//# The client MUST NOT include a 'server identifier' in the DHCPREQUEST message.
 //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.5
 //= type=test
 //# The client MUST NOT include a 'server identifier' in the DHCPREQUEST message.
@@ -503,6 +519,10 @@ fn rfc2131_section_4_4_5_rebinding_and_expiry() {
     assert_eq!(lan.address(), Some(SECOND));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.5
+//= type=test
+//# If the client is given a new network address, it MUST NOT continue using the previous network
+//# address and SHOULD notify the local users of the problem.
 #[test]
 fn a_refusal_takes_the_address_away() {
     let mut lan = Lan::bound(8);

@@ -114,6 +114,8 @@ fn in_fragments<D: Driver>(ip: &mut Ip<D>, path: &Path, reply: &Reply, payload: 
 
 //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6
 //# Data received in an ICMP Echo Request MUST be entirely included in the resulting Echo Reply.
+//= https://www.rfc-editor.org/rfc/rfc792
+//# The data received in the echo message must be returned in the echo reply message.
 fn copy_data<D: Driver>(
     ip: &mut Ip<D>,
     packet: &Packet,

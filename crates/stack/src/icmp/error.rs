@@ -29,9 +29,19 @@ struct Quote {
     len: usize,
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6633#section-3
+//# A host MUST NOT send ICMP Source Quench messages.
 impl Icmp {
     /// Tells the sender of the packet that arrived last that nobody takes its protocol or port.
     /// `frame` is the packet's payload, and stays the caller's to release.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.5
+    //# A host MUST be able to generate Destination Unreachable messages with the following codes:
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.8
+    //# Wherever practical, hosts MUST return ICMP error datagrams on detection of an error, except
+    //# in those cases where returning an ICMP error message is specifically prohibited.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.4
+    //# The transport layer MUST be able to send certain ICMP messages: Port Unreachable or any of
+    //# the query-type messages.
     pub(crate) fn unreachable<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,

@@ -59,6 +59,9 @@ impl Icmp {
     }
 
     /// A message arrives; `frame` is the IP payload and is released here. Errors are returned.
+    //= https://www.rfc-editor.org/rfc/rfc792
+    //# ICMP, uses the basic support of IP as if it were a higher level protocol, however, ICMP is
+    //# actually an integral part of IP, and must be implemented by every IP module.
     pub(crate) fn arrives<D: Driver>(
         &mut self,
         ip: &mut Ip<D>,
@@ -105,8 +108,28 @@ impl Icmp {
                 Unreachable::FRAGMENTATION_NEEDED => ReportKind::FragmentationNeeded(next_hop_mtu),
                 Unreachable(code) => ReportKind::Unreachable(code),
             },
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.4
+            //# An incoming Time Exceeded message MUST be passed to the transport layer.
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.5
+            //# An incoming Parameter Problem message MUST be passed to the transport layer, and it
+            //# MAY be reported to the user.
             Message::TimeExceeded { .. } | Message::ParameterProblem { .. } => ReportKind::Soft,
             Message::Other { kind: REDIRECT, .. } => return Err(DropReason::Redirect),
+            //= https://www.rfc-editor.org/rfc/rfc6633#section-3
+            //# TCP MUST silently discard any received ICMP Source Quench messages.
+            //= https://www.rfc-editor.org/rfc/rfc6633#section-5
+            //# Hereby, we clarify that UDP endpoints MUST silently discard received ICMP Source
+            //# Quench messages.
+            //= https://www.rfc-editor.org/rfc/rfc6633#section-6
+            //# If a Source Quench message is received by any other transport-protocol instance, it
+            //# MUST be silently ignored.
+            //= https://www.rfc-editor.org/rfc/rfc6633#section-8
+            //# Hosts, security gateways, and firewalls MUST silently discard received ICMP Source
+            //# Quench packets and SHOULD log such drops as a security fault with at least minimal
+            //# details (IP Source Address, IP Destination Address, ICMP message type, and date/time
+            //# the packet was seen).
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+            //# If an ICMP message of unknown type is received, it MUST be silently discarded.
             Message::EchoReply { .. } | Message::Other { .. } => {
                 return Err(DropReason::IcmpIgnored);
             }
@@ -131,6 +154,13 @@ fn report<D: Driver>(
         return Err(DropReason::IcmpForeignQuote);
     }
     Ok(Report {
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+        //# In those cases where the Internet layer is required to pass an ICMP error message to the
+        //# transport layer, the IP protocol number MUST be extracted from the original header and
+        //# used to select the appropriate transport protocol entity to handle the error.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.4
+        //# The IP layer MUST pass certain ICMP messages up to the appropriate transport-layer
+        //# routine.
         protocol: quoted.ip.protocol,
         kind,
         local: SocketAddr::new(source, local_port),

@@ -51,6 +51,20 @@ fn quoted() -> Vec<u8> {
     datagram(at(B, 9), at(A, 5), &[7; 30])
 }
 
+//= https://www.rfc-editor.org/rfc/rfc792
+//= type=test
+//# The data received in the echo message must be returned in the echo reply message.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6
+//= type=test
+//# Every host MUST implement an ICMP Echo server function that receives Echo Requests and sends
+//# corresponding Echo Replies.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6
+//= type=test
+//# The IP source address in an ICMP Echo Reply MUST be the same as the specific-destination address
+//# (defined in Section 3.2.1.3) of the corresponding ICMP Echo Request message.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6
+//= type=test
+//# Data received in an ICMP Echo Request MUST be entirely included in the resulting Echo Reply.
 #[test]
 fn echo_of_every_size() {
     let mut rng = Rng::new(3);
@@ -104,6 +118,18 @@ fn c2_echo_that_must_not_be_answered() {
     assert_eq!(pair.b.drops().get(IcmpMalformed), 1);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6633#section-5
+//= type=test
+//# Hereby, we clarify that UDP endpoints MUST silently discard received ICMP Source Quench
+//# messages.
+//= https://www.rfc-editor.org/rfc/rfc6633#section-8
+//= type=test
+//# Hosts, security gateways, and firewalls MUST silently discard received ICMP Source Quench
+//# packets and SHOULD log such drops as a security fault with at least minimal details (IP Source
+//# Address, IP Destination Address, ICMP message type, and date/time the packet was seen).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+//= type=test
+//# If an ICMP message of unknown type is received, it MUST be silently discarded.
 #[test]
 fn c6_requests_that_are_ignored() {
     // Time stamp, information, address mask; replies; source quench (RFC 6633); redirect.
@@ -150,6 +176,13 @@ fn c1_quotes_that_are_not_ours() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.3
+//= type=test
+//# UDP MUST pass to the application layer all ICMP error messages that it receives from the IP
+//# layer.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+//= type=test
+//# A Destination Unreachable message that is received MUST be reported to the transport layer.
 #[test]
 fn errors_about_our_datagrams_reach_the_socket_once() {
     for (code, error) in [
@@ -171,6 +204,9 @@ fn errors_about_our_datagrams_reach_the_socket_once() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+//= type=test
+//# An ICMP error message MUST NOT be sent as the result of receiving:
 #[test]
 fn errors_to_errors_are_never_sent() {
     // An error about a closed port, sent to a host that has no such socket.
@@ -202,6 +238,13 @@ fn u2_closed_ports_are_answered_at_a_limited_rate() {
     assert_eq!(pair.b.drops().get(IcmpLimited), 5000 - burst as u64);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.5
+//= type=test
+//# A host MUST be able to generate Destination Unreachable messages with the following codes:
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.4
+//= type=test
+//# The transport layer MUST be able to send certain ICMP messages: Port Unreachable or any of the
+//# query-type messages.
 #[test]
 fn u2_the_peer_of_a_closed_port_is_refused() {
     let mut pair = Pair::channel(1);
@@ -248,6 +291,11 @@ fn c7_outgoing_errors_are_limited_in_all_and_per_target() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+//= type=test
+//# Every ICMP error message includes the Internet header and at least the first 8 data octets of
+//# the datagram that triggered the error; more than 8 octets MAY be sent; this header and data MUST
+//# be unchanged from the received datagram.
 #[test]
 fn a_protocol_error_quotes_the_packet_unchanged() {
     let (mut pair, _) = pair(1500);

@@ -68,6 +68,13 @@ impl<D: Driver> Ip<D> {
         //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
         //# The lengths of the fragments must be chosen such that the resulting fragment packets fit
         //# within the MTU of the path to the packet's destination(s).
+        //= https://www.rfc-editor.org/rfc/rfc791#section-2.3
+        //# The data of the long datagram is divided into two portions on a 8 octet (64 bit)
+        //# boundary (the second portion might not be an integral multiple of 8 octets, but the
+        //# first must be).
+        //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+        //# If an internet datagram is fragmented, its data portion must be broken on 8 octet
+        //# boundaries.
         let size = (mtu as usize).saturating_sub(headers) / UNIT * UNIT;
         if size <= what.transport.len() {
             return Err(Full);
@@ -102,6 +109,9 @@ impl<D: Driver> Ip<D> {
             //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
             //# Fragments must not be created that overlap with any other fragments created from the
             //# original packet.
+            //= https://www.rfc-editor.org/rfc/rfc5722#section-4
+            //# IPv6 nodes transmitting datagrams that need to be fragmented MUST NOT create
+            //# overlapping fragments.
             offset += len;
         }
         Ok(sent)
@@ -156,6 +166,8 @@ fn write(
                 total_len: u16::try_from(ip_len + cut.len).ok()?,
                 ident: cut.ident as u16,
                 reserved_flag: false,
+                //= https://www.rfc-editor.org/rfc/rfc6864#section-4.3
+                //# >> IPv4 datagrams whose DF=1 MUST NOT be fragmented.
                 dont_fragment: false,
                 more_fragments: cut.more,
                 fragment_offset: u16::try_from(cut.offset / UNIT).ok()?,

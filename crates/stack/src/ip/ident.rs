@@ -37,6 +37,18 @@ impl Idents {
     //= https://www.rfc-editor.org/rfc/rfc8200#section-4.5
     //# The Identification must be different than that of any other fragmented packet sent recently*
     //# with the same Source Address and Destination Address.
+    //= https://www.rfc-editor.org/rfc/rfc6864#section-4.1
+    //# >> The IPv4 ID field MUST NOT be used for purposes other than fragmentation and reassembly.
+    //= https://www.rfc-editor.org/rfc/rfc6864#section-4.1
+    //# >> All devices that examine IPv4 headers MUST ignore the IPv4 ID field of atomic datagrams.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-2.3
+    //# The originating protocol module of an internet datagram sets the identification field to a
+    //# value that must be unique for that source-destination pair and protocol for the time the
+    //# datagram will be active in the internet system.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+    //# Thus, the sender must choose the Identifier to be unique for this source, destination pair
+    //# and protocol for the time the datagram (or any fragment of it) could be alive in the
+    //# internet.
     pub(super) fn next(
         &mut self,
         source: IpAddr,
@@ -73,6 +85,11 @@ mod tests {
         IpAddr::from([192, 0, 2, last])
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc791#section-2.3
+    //= type=test
+    //# The originating protocol module of an internet datagram sets the identification field to a
+    //# value that must be unique for that source-destination pair and protocol for the time the
+    //# datagram will be active in the internet system.
     #[test]
     fn i10_no_repeats_within_a_flow() {
         let mut idents = Idents::new(HashKey::new([1; 16]));

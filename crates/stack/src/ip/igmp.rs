@@ -49,6 +49,9 @@ impl<D: Driver> Ip<D> {
         };
         let len = endpoint.peek(frame, &mut buffer);
         endpoint.release_frame(frame);
+        //= https://www.rfc-editor.org/rfc/rfc2236#section-2.5
+        //# As long as the Type is one that is recognized, an IGMPv2 implementation MUST ignore
+        //# anything past the first 8 octets while processing the packet.
         let message = Message::parse(buffer.get(..len).unwrap_or(&[]));
         let Ok(message) = message else {
             self.count_drop(DropReason::IgmpMalformed);
@@ -77,9 +80,15 @@ impl<D: Driver> Ip<D> {
                     },
                 );
             }
+            //= https://www.rfc-editor.org/rfc/rfc3376#section-4.2.14
+            //# In addition, a system MUST accept and process any version 1 or version 2 Report
+            //# whose IP Destination Address field contains *any* of the addresses (unicast or
+            //# multicast) assigned to the interface on which the Report arrives.
             (Message::ReportV1 { group } | Message::ReportV2 { group }, Some(membership)) => {
                 membership.heard(group);
             }
+            //= https://www.rfc-editor.org/rfc/rfc3376#section-4
+            //# Unrecognized message types MUST be silently ignored.
             _ => {}
         }
     }
@@ -126,9 +135,15 @@ impl<D: Driver> Ip<D> {
         });
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-4
+    //# An implementation of IGMPv3 MUST also support the following three message types, for
+    //# interoperation with previous versions of IGMP (see section 7):
     fn send_old(&mut self, link: LinkId, version: Version, say: &Say<Ipv4Addr>) {
         let (kind, to) = match (version, say.leaves()) {
             (Version::First, true) => return,
+            //= https://www.rfc-editor.org/rfc/rfc2236#section-9
+            //# In all cases, however, hosts MUST send to the ALL-ROUTERS address to be compliant
+            //# with this specification.
             (_, true) => (Old::Leave, igmp::ALL_ROUTERS),
             (Version::First, _) => (Old::ReportV1, say.group),
             _ => (Old::ReportV2, say.group),

@@ -181,6 +181,10 @@ impl<D: Driver> Ip<D> {
         let group = header.dst.is_multicast() && self.takes_group(id, header);
         let ours = broadcast || group || (cast != Cast::Many && local);
         if !ours {
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-2.5
+            //# The host software MUST NOT automatically move into gateway mode if the host has more
+            //# than one interface, as the operator of the machine may neither want to provide that
+            //# service nor be competent to do so.
             return Err(DropReason::IpNotForUs);
         }
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.3
@@ -234,6 +238,9 @@ fn behind_tag<D: Driver>(
     Ok(tag.ethertype)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.4
+//# The packet receive interface between the IP layer and the link layer MUST include a flag to
+//# indicate whether the incoming packet was addressed to a link-layer broadcast address.
 fn addressed_to_us<D: Driver>(endpoint: &Endpoint<D>, to: MacAddr) -> Result<Cast, DropReason> {
     if to.0 == endpoint.capabilities().hardware_address {
         Ok(Cast::One)
@@ -297,11 +304,22 @@ pub(super) fn first_bytes<'a, D: Driver>(
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2
 //# When received options are passed up to TCP from the IP layer, a TCP implementation MUST ignore
 //# options that it does not understand (MUST-50).
+//= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+//# That is, it must be careful to send well-formed datagrams, but must accept any datagram that it
+//# can interpret (e.g., not object to technical errors where the meaning is still clear).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+//# The IP and transport layer MUST each interpret those IP options that they understand and
+//# silently ignore the others.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+//# This option is obsolete; it SHOULD NOT be sent, and it MUST be silently ignored if received.
 fn options_harmless(header: &Header) -> Result<(), DropReason> {
     if header.options.source_route || header.options.repeated_source_route {
         return Err(DropReason::IpSourceRoute);
     }
     if header.options.malformed {
+        //= https://www.rfc-editor.org/rfc/rfc792
+        //# If the gateway or host processing a datagram finds a problem with the header parameters
+        //# such that it cannot complete processing the datagram it must discard the datagram.
         return Err(DropReason::IpOptions);
     }
     Ok(())

@@ -215,6 +215,17 @@ impl<D: Driver> Ip<D> {
         //= https://www.rfc-editor.org/rfc/rfc8201#section-4
         //# After receiving a Packet Too Big message, a node must attempt to avoid eliciting more
         //# such messages in the near future.
+        //= https://www.rfc-editor.org/rfc/rfc1191#section-3
+        //# When a host receives a Datagram Too Big message, it MUST reduce its estimate of the PMTU
+        //# for the relevant path, based on the value of the Next-Hop MTU field in the message (see
+        //# section 4).
+        //= https://www.rfc-editor.org/rfc/rfc1191#section-3
+        //# We do require that after receiving a Datagram Too Big message, a host MUST attempt to
+        //# avoid eliciting more such messages in the near future.
+        //= https://www.rfc-editor.org/rfc/rfc1191#section-3
+        //# Clearly, the former strategy may continue to elicit Datagram Too Big messages for a
+        //# while, but since each of these messages (and the dropped datagrams they respond to)
+        //# consume Internet resources, the host MUST force the PMTU Discovery process to converge.
         let reduced = self.mtus.reduce(destination, mtu, current, now);
         //= https://www.rfc-editor.org/rfc/rfc8201#section-5.2
         //# The packetization layers must be notified about decreases in the PMTU.

@@ -8,6 +8,8 @@ use gannet_base::Instant;
 use gannet_wire::ipv6;
 
 /// No message makes a path narrower than this; Linux's `min_pmtu`.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//# A host MUST never reduce its estimate of the Path MTU below 68 octets.
 pub(super) const MTU_MIN: u32 = 552;
 /// How long a message is believed; Linux's `mtu_expires`.
 //= https://www.rfc-editor.org/rfc/rfc8201#section-4
@@ -17,6 +19,14 @@ pub(super) const MTU_MIN: u32 = 552;
 //# Nodes may detect increases in PMTU, but because doing so requires sending packets larger than
 //# the current estimated PMTU, and because the likelihood is that the PMTU will not have increased,
 //# this must be done at infrequent intervals.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//# Hosts MAY detect increases in Path MTU, but because doing so requires sending datagrams larger
+//# than the current estimated PMTU, and because the likelihood is that the PMTU will not have
+//# increased, this MUST be done at infrequent intervals.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//# An attempt to detect an increase (by sending a datagram larger than the current estimate) MUST
+//# NOT be done less than 5 minutes after a Datagram Too Big message has been received for the given
+//# destination, or less than 1 minute after a previous, successful attempted increase.
 const EXPIRY: Duration = Duration::from_secs(600);
 /// Most destinations remembered.
 const ENTRIES_MAX: usize = 256;
@@ -65,6 +75,10 @@ impl PathMtus {
             IpAddr::V6(_) => u32::from(ipv6::MIN_MTU),
         };
         let told = match mtu {
+            //= https://www.rfc-editor.org/rfc/rfc1191#section-3
+            //# Hosts MUST be able to deal with Datagram Too Big messages that do not include the
+            //# next-hop MTU, since it is not feasible to upgrade all the routers in the Internet in
+            //# any finite time.
             0 => PLATEAUS
                 .into_iter()
                 .find(|&p| p < current)
@@ -89,6 +103,9 @@ impl PathMtus {
         //= https://www.rfc-editor.org/rfc/rfc8201#section-4
         //# A node must not increase its estimate of the Path MTU in response to the contents of a
         //# Packet Too Big message.
+        //= https://www.rfc-editor.org/rfc/rfc1191#section-3
+        //# A host MUST not increase its estimate of the Path MTU in response to the contents of a
+        //# Datagram Too Big message.
         if mtu >= current {
             return current;
         }

@@ -16,6 +16,9 @@ use crate::neighbour::HeldFrame;
 
 /// What the IP layer knows of a packet whose payload it hands up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.4
+//# Since this may be a broadcast or multicast address, the SpecDest parameter (not shown in
+//# RFC-791) MUST be passed.
 pub struct Packet {
     /// Where it came in.
     pub link: LinkId,
@@ -35,6 +38,9 @@ impl<D: Driver> Ip<D> {
     ///
     /// The slot must be empty (`Slot::clear`): ranges are pushed afterwards.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-2.4
+    //# The packet send interface between the IP and link layers MUST include the 5-bit TOS field
+    //# (see Section 3.2.1.6).
     pub fn write_header<'s>(
         &mut self,
         path: &Path,

@@ -393,6 +393,15 @@ fn possible(piece: &Piece, is_ipv6: bool) -> Result<(), DropReason> {
     //= https://www.rfc-editor.org/rfc/rfc8200#section-5
     //# A node must be able to accept a fragmented packet that, after reassembly, is as large as
     //# 1500 octets.
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.1
+    //# All hosts must be prepared to accept datagrams of up to 576 octets (whether they arrive
+    //# whole or in fragments).
+    //= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+    //# Every internet destination must be able to receive a datagram of 576 octets either in one
+    //# piece or in fragments to be reassembled.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.2
+    //# EMTU_R MUST be greater than or equal to 576, SHOULD be either configurable or indefinite,
+    //# and SHOULD be greater than or equal to the MTU of the connected network(s).
     let most = if is_ipv6 { 65_535 } else { 65_535 - 20 };
     if piece.len == 0 {
         return Err(DropReason::FragmentEmpty);

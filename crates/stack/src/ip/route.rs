@@ -31,6 +31,10 @@ impl Routes {
     }
 
     /// Adds a route, or replaces the one to the same network by the same link.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.6
+    //# The following information MUST be configurable:
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.6
+    //# A manual method of entering this configuration data MUST be provided.
     pub(super) fn add(&mut self, route: Route) {
         self.remove(route.network, route.prefix_len, route.link);
         let at = self
@@ -51,6 +55,12 @@ impl Routes {
     }
 
     /// The routes that lead to `destination`, longest prefix first.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.2
+    //# When there is no route cache entry for the destination host address (and the destination is
+    //# not on the connected network), the IP layer MUST pick a gateway from its list of "default"
+    //# gateways.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.2
+    //# The IP layer MUST support multiple default gateways.
     pub(super) fn to(&self, destination: IpAddr) -> impl Iterator<Item = &Route> {
         self.list
             .iter()
@@ -60,6 +70,8 @@ impl Routes {
 
 /// Whether `address` is the broadcast address of a network of ours. Networks of one or two
 /// addresses have none (RFC 3021), and IPv6 has none at all.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.6
+//# A host MUST recognize any of these forms in the destination address of an incoming datagram.
 pub(super) const fn is_broadcast_of(own: &LinkAddress, address: IpAddr) -> bool {
     let host = !mask(own.prefix_len);
     match address {

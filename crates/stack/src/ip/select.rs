@@ -78,6 +78,20 @@ impl<D: Driver> Ip<D> {
         //= https://www.rfc-editor.org/rfc/rfc6724#section-4
         //# If the application or upper layer specifies a source address that is in the candidate
         //# set for the destination, then the network layer MUST respect that choice.
+        //= https://www.rfc-editor.org/rfc/rfc791#section-3.3
+        //# The internet module must check to see that the source address is one of the legal
+        //# address for this host.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+        //# It MUST NOT be used as a source address.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+        //# It MUST NOT be used as a source address.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+        //# It MUST NOT be used as a source address.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+        //# It MUST NOT be used as a source address.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+        //# When a host sends any datagram, the IP source address MUST be one of its own IP
+        //# addresses (but not a broadcast or multicast address).
         if nowhere || source.is_some_and(|s| !self.is_local(s)) {
             return Err(NoRoute);
         }
@@ -91,6 +105,19 @@ impl<D: Driver> Ip<D> {
         }
         let best = self.best_link(zone, source, destination).ok_or(NoRoute)?;
         let link = self.links.get(best.link).ok_or(NoRoute)?;
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.4.2
+        //# (2) An application MUST be able to explicitly specify the source address for initiating
+        //# a connection or a request.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.4.2
+        //# (3) In the absence of such a specification, the networking software MUST choose a source
+        //# address.
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.5
+        //# An application program MUST be able to specify the IP source address to be used for
+        //# sending a UDP datagram or to leave it unspecified (in which case the networking software
+        //# will choose an appropriate source address).
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.6
+        //# When a host sends a UDP datagram, the source address MUST be (one of) the IP address(es)
+        //# of the host.
         let own = match source {
             Some(source) => source,
             None => match destination {
@@ -102,6 +129,9 @@ impl<D: Driver> Ip<D> {
         let capabilities = link.endpoint.capabilities();
         let header = match capabilities.medium {
             Medium::Ip => Some(LinkHeader::NONE),
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.6
+            //# When a host sends a datagram to a link-layer broadcast address, the IP destination
+            //# address MUST be a legal IP broadcast or IP multicast address.
             Medium::Ethernet if is_broadcast_on(link, destination) => {
                 Some(header(link, MacAddr::BROADCAST, EtherType::IPV4))
             }
@@ -116,6 +146,14 @@ impl<D: Driver> Ip<D> {
             source: own,
             destination,
             next_hop: best.next_hop,
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.3
+            //# A host MUST implement a mechanism to allow the transport layer to learn MMS_S, the
+            //# maximum transport-layer message size that may be sent for a given {source,
+            //# destination, TOS} triplet (see GET_MAXSIZES call in Section 3.4).
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.3
+            //# A host that does not implement local fragmentation MUST ensure that the transport
+            //# layer (for TCP) or the application layer (for UDP) obtains MMS_S from the IP layer
+            //# and does not send a datagram exceeding MMS_S in size.
             mtu: self.mtus.effective(destination, mtu.min(link.mtu_limit)),
             header,
             ttl: match destination {
@@ -164,6 +202,13 @@ impl<D: Driver> Ip<D> {
         source: Option<IpAddr>,
         destination: IpAddr,
     ) -> Option<Candidate> {
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.1
+    //# To decide if the destination is on a connected network, the following algorithm MUST be used
+    //# [see IP:3]:
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.1
+    //# The host IP layer MUST operate correctly in a minimal network environment, and in
+    //# particular, when there are no gateways.
+    fn best_link(&self, source: Option<IpAddr>, destination: IpAddr) -> Option<Candidate> {
         let has = |link: &Link<D>| {
             let mut own = link.config.addresses.iter();
             source.is_none_or(|s| own.any(|a| a.address == s))
@@ -208,6 +253,9 @@ impl<D: Driver> Ip<D> {
     }
 
     /// Finds the link header for `path`, asking the neighbour if need be.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-2.4
+    //# The link layer MUST NOT report a Destination Unreachable error to IP solely because there is
+    //# no ARP cache entry for a destination.
     pub fn resolve(&mut self, now: Instant, path: &mut Path) -> Resolution {
         if path.header.is_some() {
             return Resolution::Ready;
@@ -284,6 +332,11 @@ impl<D: Driver> Ip<D> {
 }
 
 /// The link header for a station on `link`; none on links without.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.3
+//# MUST be able to send and receive packets using RFC-894 encapsulation;
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.3
+//# Address translation from Internet addresses to link-layer addresses on Ethernet and IEEE 802
+//# networks MUST be managed by the Address Resolution Protocol (ARP).
 pub(crate) fn header<D: Driver>(link: &Link<D>, to: MacAddr, ethertype: EtherType) -> LinkHeader {
     let capabilities = link.endpoint.capabilities();
     if capabilities.medium == Medium::Ip {
@@ -298,6 +351,8 @@ pub(crate) fn header<D: Driver>(link: &Link<D>, to: MacAddr, ethertype: EtherTyp
 }
 
 /// The prefix by which `destination` is at the other end of `link`, without any route.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//# A host MUST support the subnet extensions to IP [IP:3].
 fn connected_prefix<D>(link: &Link<D>, destination: IpAddr) -> Option<u8> {
     if let Some(peer) = link.config.peer {
         return (peer == destination).then_some(address::bits(peer));

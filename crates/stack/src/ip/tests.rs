@@ -113,6 +113,9 @@ fn l2_padding_is_trimmed_and_missing_bytes_are_noticed() {
     dropped(&good()[..32], IpTotalLength, 0);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.1
+//= type=test
+//# A datagram whose version number is not 4 MUST be silently discarded.
 #[test]
 fn i1_lengths_and_version() {
     dropped(&spoil(|b| b[0] = 0x75), IpVersion, 0);
@@ -140,6 +143,10 @@ fn i1_lengths_and_version() {
     dropped(&options_beyond_total, IpTotalLength, 0);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.2
+//= type=test
+//# A host MUST verify the IP header checksum on every received datagram and silently discard every
+//# datagram that has a bad checksum.
 #[test]
 fn i2_header_checksum() {
     for bit in 0..16 {
@@ -149,6 +156,10 @@ fn i2_header_checksum() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.8
+//= type=test
+//# The IP and transport layer MUST each interpret those IP options that they understand and
+//# silently ignore the others.
 #[test]
 fn i3_options() {
     let harmless: [&[u8]; 3] = [&[1; 40], &[0, 9, 9, 9], &[148, 4, 0, 0]];
@@ -172,6 +183,13 @@ fn i3_options() {
     dropped(&with_options(&closed, &[1; 40]), UdpNoSocket, 0);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//= type=test
+//# A host MUST silently discard an incoming datagram that is not destined for the host.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//= type=test
+//# A host MUST silently discard an incoming datagram containing an IP source address that is
+//# invalid by the rules of this section.
 #[test]
 fn i4_sources_and_destinations() {
     let bad_sources = [
@@ -200,6 +218,10 @@ fn i4_sources_and_destinations() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.4
+//= type=test
+//# The packet receive interface between the IP layer and the link layer MUST include a flag to
+//# indicate whether the incoming packet was addressed to a link-layer broadcast address.
 #[test]
 fn i4_one_host_in_a_frame_for_many() {
     let mut pair = Pair::wire(1, &WireConfig::default());
@@ -366,6 +388,9 @@ fn prefixes() {
     ));
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.3
+//= type=test
+//# A host MUST support the subnet extensions to IP [IP:3].
 #[test]
 fn the_longest_prefix_decides() {
     let (mut pair, socket) = bare();
@@ -442,6 +467,14 @@ fn the_longest_prefix_decides() {
 //= type=test
 //# An attempt to detect an increase (by sending a packet larger than the current estimate) must not
 //# be done less than 5 minutes after a Packet Too Big message has been received for the given path.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//= type=test
+//# A host MUST never reduce its estimate of the Path MTU below 68 octets.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//= type=test
+//# An attempt to detect an increase (by sending a datagram larger than the current estimate) MUST
+//# NOT be done less than 5 minutes after a Datagram Too Big message has been received for the given
+//# destination, or less than 1 minute after a previous, successful attempted increase.
 #[test]
 fn c5_path_mtu_floor_and_expiry() {
     let (mut pair, socket) = bare();

@@ -118,6 +118,9 @@ impl<A: Copy> Group<A> {
         //= https://www.rfc-editor.org/rfc/rfc3376#section-3.2
         //# An implementation MUST NOT use an EXCLUDE interface record to represent a group when all
         //# sockets for this group are in INCLUDE state.
+        //= https://www.rfc-editor.org/rfc/rfc3810#section-4.2
+        //# An implementation MUST NOT use an EXCLUDE interface record for a multicast address if
+        //# all sockets for this multicast address are in INCLUDE state.
         let (kind, sources) = match self.joined {
             0 => (single, self.sources.iter().map(|s| s.0).collect()),
             _ => (all, Vec::new()),
@@ -205,6 +208,12 @@ impl<A: Copy + Eq> Membership<A> {
             *count = count.saturating_add(1);
             return Ok(());
         }
+        //= https://www.rfc-editor.org/rfc/rfc3810#section-4.2
+        //# If system resource limits are reached when a per-interface state source list is
+        //# calculated, an error MUST be returned to the application which requested the operation.
+        //= https://www.rfc-editor.org/rfc/rfc3376#section-2
+        //# When an operation causes the source list size limit to be exceeded, the service
+        //# interface MUST return an error.
         if known.sources.len() >= SOURCES_MAX {
             return Err(Full);
         }
@@ -273,12 +282,17 @@ impl<A: Copy + Eq> Membership<A> {
 
     /// A router asks.
     pub(crate) fn asked(&mut self, now: Instant, asked: &Asked<A>) {
+        //= https://www.rfc-editor.org/rfc/rfc2236#section-8.1
+        //# The Robustness Variable MUST NOT be zero, and SHOULD NOT be one.
         if asked.robustness > 0 {
             self.robustness = asked.robustness;
         }
         if let Some(interval) = asked.interval {
             self.interval = interval;
         }
+        //= https://www.rfc-editor.org/rfc/rfc2236#section-8.4
+        //# This value MUST be ((the Robustness Variable) times (the Query Interval)) plus (one
+        //# Query Response Interval).
         let until = now + self.interval * u32::from(self.robustness) + RESPONSE_INTERVAL;
         match asked.version {
             Version::First => self.first_until = until,
@@ -308,6 +322,12 @@ impl<A: Copy + Eq> Membership<A> {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-6.3
+    //# Note that any such implementation MUST avoid the "ack-implosion" problem, i.e., MUST NOT
+    //# send a Report immediately upon reception of a General Query.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-5.2
+    //# Note that any such implementation MUST avoid the "ack-implosion" problem, i.e., MUST NOT
+    //# send a Report immediately on reception of a General Query.
     fn general(&mut self, now: Instant, within: Duration) {
         let at = now + self.random(within);
         if self.general_at.is_none_or(|pending| at < pending) {
@@ -316,6 +336,9 @@ impl<A: Copy + Eq> Membership<A> {
     }
 
     /// Another host told that it is in the group: to routers of old versions that is enough.
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-5
+    //# The host MUST allow its Membership Report to be suppressed by either a Version 1 Membership
+    //# Report or a Version 2 Membership Report.
     pub(crate) fn heard(&mut self, group: A) {
         if self.version == Version::Newest {
             return;
@@ -375,6 +398,28 @@ impl<A: Copy + Eq> Membership<A> {
 
     /// The version of the oldest querier that is present. When it changes, what was pending for the
     /// one before is forgotten.
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-8.2.1
+    //# In order to be compatible with MLDv1 routers, MLDv2 hosts MUST operate in version 1
+    //# compatibility mode.
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-8.2.1
+    //# MLDv2 hosts MUST keep state per local interface regarding the compatibility mode of each
+    //# attached link.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-7.2.1
+    //# In order to be compatible with older version routers, IGMPv3 hosts MUST operate in version 1
+    //# and version 2 compatibility modes.
+    //= https://www.rfc-editor.org/rfc/rfc3376#section-7.2.1
+    //# IGMPv3 hosts MUST keep state per local interface regarding the compatibility mode of each
+    //# attached network.
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-4
+    //# Therefore, a state variable MUST be kept for each interface, describing whether the
+    //# multicast Querier on that interface is running IGMPv1 or IGMPv2.
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-4
+    //# This variable MUST be based upon whether or not an IGMPv1 query was heard in the last
+    //# [Version 1 Router Present Timeout] seconds, and MUST NOT be based upon the type of the last
+    //# Query heard.
+    //= https://www.rfc-editor.org/rfc/rfc2236#section-4
+    //# This state variable MUST be used to decide what type of Membership Reports to send for
+    //# unsolicited Membership Reports as well as Membership Reports in response to Queries.
     fn choose_version(&mut self, now: Instant) {
         let version = match () {
             () if now < self.first_until => Version::First,

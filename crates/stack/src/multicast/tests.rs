@@ -74,6 +74,14 @@ fn rfc3376_section_5_1_changes_are_told_twice() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc3810#section-6.3
+//= type=test
+//# Note that any such implementation MUST avoid the "ack-implosion" problem, i.e., MUST NOT send a
+//# Report immediately upon reception of a General Query.
+//= https://www.rfc-editor.org/rfc/rfc3376#section-5.2
+//= type=test
+//# Note that any such implementation MUST avoid the "ack-implosion" problem, i.e., MUST NOT send a
+//# Report immediately on reception of a General Query.
 #[test]
 fn rfc3376_section_5_2_queries() {
     for seed in 0..50 {
@@ -98,6 +106,42 @@ fn rfc3376_section_5_2_queries() {
     }
 }
 
+//= https://www.rfc-editor.org/rfc/rfc3810#section-8.2.1
+//= type=test
+//# In order to be compatible with MLDv1 routers, MLDv2 hosts MUST operate in version 1
+//# compatibility mode.
+//= https://www.rfc-editor.org/rfc/rfc3810#section-8.2.1
+//= type=test
+//# MLDv2 hosts MUST keep state per local interface regarding the compatibility mode of each
+//# attached link.
+//= https://www.rfc-editor.org/rfc/rfc3376#section-7.2.1
+//= type=test
+//# In order to be compatible with older version routers, IGMPv3 hosts MUST operate in version 1 and
+//# version 2 compatibility modes.
+//= https://www.rfc-editor.org/rfc/rfc3376#section-7.2.1
+//= type=test
+//# IGMPv3 hosts MUST keep state per local interface regarding the compatibility mode of each
+//# attached network.
+//= https://www.rfc-editor.org/rfc/rfc3376#section-4
+//= type=test
+//# An implementation of IGMPv3 MUST also support the following three message types, for
+//# interoperation with previous versions of IGMP (see section 7):
+//= https://www.rfc-editor.org/rfc/rfc2236#section-5
+//= type=test
+//# The host MUST allow its Membership Report to be suppressed by either a Version 1 Membership
+//# Report or a Version 2 Membership Report.
+//= https://www.rfc-editor.org/rfc/rfc2236#section-4
+//= type=test
+//# Therefore, a state variable MUST be kept for each interface, describing whether the multicast
+//# Querier on that interface is running IGMPv1 or IGMPv2.
+//= https://www.rfc-editor.org/rfc/rfc2236#section-4
+//= type=test
+//# This variable MUST be based upon whether or not an IGMPv1 query was heard in the last [Version 1
+//# Router Present Timeout] seconds, and MUST NOT be based upon the type of the last Query heard.
+//= https://www.rfc-editor.org/rfc/rfc2236#section-4
+//= type=test
+//# This state variable MUST be used to decide what type of Membership Reports to send for
+//# unsolicited Membership Reports as well as Membership Reports in response to Queries.
 #[test]
 fn rfc3376_section_7_2_1_older_queriers() {
     let mut m = Membership::new(1);
@@ -154,6 +198,10 @@ fn next(m: &mut Membership<Ipv4Addr>) -> Vec<(RecordKind, Vec<u32>)> {
 //= type=test
 //# An implementation MUST NOT use an EXCLUDE interface record to represent a group when all
 //# sockets for this group are in INCLUDE state.
+//= https://www.rfc-editor.org/rfc/rfc3810#section-4.2
+//= type=test
+//# An implementation MUST NOT use an EXCLUDE interface record for a multicast address if all
+//# sockets for this multicast address are in INCLUDE state.
 #[test]
 fn rfc3376_section_3_2_sources_of_all_sockets_together() {
     const IS_IN: RecordKind = RecordKind::MODE_IS_INCLUDE;
@@ -193,6 +241,14 @@ fn rfc3376_section_3_2_sources_of_all_sockets_together() {
 //= type=test
 //# If system resource limits are reached when an interface state source list is calculated, an
 //# error MUST be returned to the application which requested the operation.
+//= https://www.rfc-editor.org/rfc/rfc3810#section-4.2
+//= type=test
+//# If system resource limits are reached when a per-interface state source list is calculated, an
+//# error MUST be returned to the application which requested the operation.
+//= https://www.rfc-editor.org/rfc/rfc3376#section-2
+//= type=test
+//# When an operation causes the source list size limit to be exceeded, the service interface MUST
+//# return an error.
 #[test]
 fn sources_are_bounded() {
     let mut m = Membership::new(1);

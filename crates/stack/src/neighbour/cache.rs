@@ -157,10 +157,16 @@ impl Neighbours {
         if let Some(entry) = self.table.get_mut(&(link, address)) {
             entry.used = now;
             let (answer, to) = match entry.state {
+                //= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.2.1
+                //# An implementation of the Address Resolution Protocol (ARP) [LINK:2] MUST provide
+                //# a mechanism to flush out-of-date cache entries.
                 State::Reachable { mac, since } if now < since + REACHABLE => {
                     return (Answer::Ready(mac), None);
                 }
                 State::Probe { mac, .. } => return (Answer::Ready(mac), None),
+                //= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.2.1
+                //# A mechanism to prevent ARP flooding (repeatedly sending an ARP Request for the
+                //# same IP address, at a high rate) MUST be included.
                 State::Incomplete { .. } => return (Answer::Pending, None),
                 State::Failed { until } if now < until => return (Answer::Failed, None),
                 State::Reachable { mac, .. } => {

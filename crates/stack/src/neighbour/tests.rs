@@ -126,6 +126,10 @@ fn questions_for_our_address_are_answered() {
 //= https://www.rfc-editor.org/rfc/rfc4861#section-7.2.2
 //= type=test
 //# The queue MUST hold at least one packet, and MAY contain more.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.4
+//= type=test
+//# The link layer MUST NOT report a Destination Unreachable error to IP solely because there is no
+//# ARP cache entry for a destination.
 #[test]
 fn the_latest_packets_wait_for_the_answer() {
     let mut pair = Pair::wire(1, &WireConfig::default());
@@ -186,6 +190,10 @@ fn a_neighbour_under_suspicion_is_asked_and_then_looked_for() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.2.1
+//= type=test
+//# A mechanism to prevent ARP flooding (repeatedly sending an ARP Request for the same IP address,
+//# at a high rate) MUST be included.
 #[test]
 fn silence_is_asked_three_times_and_reported() {
     let mut pair = pair();
@@ -207,6 +215,10 @@ fn silence_is_asked_three_times_and_reported() {
     assert_eq!(sent(&mut pair).len(), 1);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.3.2.1
+//= type=test
+//# An implementation of the Address Resolution Protocol (ARP) [LINK:2] MUST provide a mechanism to
+//# flush out-of-date cache entries.
 #[test]
 fn an_old_answer_is_used_while_it_is_confirmed() {
     let mut pair = Pair::wire(1, &WireConfig::default());

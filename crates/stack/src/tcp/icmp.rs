@@ -55,6 +55,10 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
         //# These are hard error conditions, so TCP implementations SHOULD abort
         //# the connection (SHLD-26).
         // while it is being opened; an open connection lives on (RFC 5927 section 5.2)
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+        //# A transport protocol that has its own mechanism for notifying the sender that a port is
+        //# unreachable (e.g., TCP, which sends RST segments) MUST nevertheless accept an ICMP Port
+        //# Unreachable for the same purpose.
         (IcmpErrorKind::Unreachable(2 | 3), State::SynSent(_)) => {
             conn.fail(cx.ip, Some(TcpError::Refused));
         }
@@ -65,6 +69,12 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.8
         //# There MUST be a mechanism for reporting soft TCP error conditions to the application
         //# (MUST-47).
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+        //# A Destination Unreachable message that is received with code 0 (Net), 1 (Host), or 5
+        //# (Bad Source Route) may result from a routing transient and MUST therefore be interpreted
+        //# as only a hint, not proof, that the specified destination is unreachable [IP:11].
+        //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+        //# For example, it MUST NOT be used as proof of a dead gateway (see Section 3.3.1).
         (kind, State::SynSent(opening) | State::SynReceived(opening)) => {
             opening.soft_error = Some(meaning(kind));
         }
@@ -93,7 +103,13 @@ fn reduce_mtu<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, mtu: u16) {
     //= https://www.rfc-editor.org/rfc/rfc8201#section-4
     //# Because each of these messages (and the dropped packets they respond to) consume network
     //# resources, nodes using Path MTU Discovery must detect decreases in PMTU as fast as possible.
+    //= https://www.rfc-editor.org/rfc/rfc1191#section-3
+    //# Hosts using PMTU Discovery MUST detect decreases in Path MTU as fast as possible.
     let mtu = cx.ip.reduce_mtu(conn.remote.ip(), u32::from(mtu), cx.now);
+    //= https://www.rfc-editor.org/rfc/rfc1191#section-6.4
+    //# Note: One MUST not retransmit in response to every Datagram Too Big message, since a burst
+    //# of several oversized segments will give rise to several such messages and hence several
+    //# retransmissions of the same data.
     if mtu >= conn.path.mtu {
         return;
     }

@@ -188,6 +188,9 @@ pub(super) fn strip(frame: &mut Frame) {
 
 /// The header, from wherever it lies.
 #[inline]
+//= https://www.rfc-editor.org/rfc/rfc768
+//# The UDP module must be able to determine the source and destination internet addresses and the
+//# protocol field from the internet header.
 fn header<D: Driver>(
     ip: &mut Ip<D>,
     packet: &Packet,
@@ -210,6 +213,8 @@ fn header<D: Driver>(
 //# If a UDP datagram is received with a checksum that is non-zero and invalid, UDP MUST silently
 //# discard the datagram.
 #[inline]
+//= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.4
+//# A host MUST implement the facility to generate and validate UDP checksums.
 fn verify<D: Driver>(
     ip: &mut Ip<D>,
     packet: &Packet,

@@ -381,6 +381,9 @@ fn write<D: Driver>(
         Checksum::Partial => header.checksum = pseudo().fold(),
         Checksum::Software => {
             let sum = pseudo().combine(header.sum(), false);
+            //= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.4
+            //# An application MAY optionally be able to control whether a UDP checksum will be
+            //# generated, but it MUST default to checksumming on.
             header.checksum = udp::checksum_to_send(sum.combine(gathered.sum, false));
         }
     }

@@ -120,6 +120,8 @@ pub enum UdpOption {
     Broadcast(bool),
     /// What becomes of datagrams longer than the path's MTU.
     PathMtu(PathMtuDiscovery),
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+    //# When a fixed TTL value is used, it MUST be configurable.
     /// Time to live of every packet; 64 at first, 0 is taken as 1.
     TimeToLive(u8),
     /// Time to live of packets to groups; 1 at first: they stay on the link.
@@ -130,6 +132,19 @@ pub enum UdpOption {
     /// Whether packets to groups come to our own sockets that are in them, too; `true` at first.
     GroupLoop(bool),
     /// Type of service of every packet: Differentiated Services and the two ECN bits.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.4
+    //# The interface between the IP layer and the transport layer MUST provide full access to all
+    //# the mechanisms of the IP layer, including options, Type-of-Service, and Time-to-Live.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-3.4
+    //# The transport layer MUST either have mechanisms to set these interface parameters, or
+    //# provide a path to pass them through from an application, or both.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.4
+    //# The application interface to UDP MUST provide the full services of the IP/transport
+    //# interface described in Section 3.4 of this document.
+    //= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.4
+    //# An application-layer program MUST be able to set the TTL and TOS values as well as IP
+    //# options for sending a UDP datagram, and these values must be passed transparently to the IP
+    //# layer.
     TypeOfService(u8),
 }
 

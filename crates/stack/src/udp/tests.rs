@@ -398,6 +398,9 @@ fn calls_that_cannot_be_right() {
     assert_eq!(pair.a.udp_status(socket), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.6
+//= type=test
+//# A host MUST recognize any of these forms in the destination address of an incoming datagram.
 #[test]
 fn broadcasts_by_permission() {
     let mut pair = Pair::wire(1, &WireConfig::default());
@@ -465,6 +468,13 @@ fn u1_lengths() {
     );
 }
 
+//= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.4
+//= type=test
+//# A host MUST implement the facility to generate and validate UDP checksums.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-4.1.3.4
+//= type=test
+//# If a UDP datagram is received with a checksum that is non-zero and invalid, UDP MUST silently
+//# discard the datagram.
 #[test]
 fn u1_checksums() {
     spoilt(|b| b[26..28].fill(0), None);
@@ -727,6 +737,10 @@ fn small_blocks_and_rings() {
 //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
 //= type=test
 //# A host MUST NOT send a datagram with a Time-to-Live (TTL) value of zero.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-2.4
+//= type=test
+//# The packet send interface between the IP and link layers MUST include the 5-bit TOS field (see
+//# Section 3.2.1.6).
 #[test]
 fn datagrams_are_marked() {
     let wire = WireConfig {

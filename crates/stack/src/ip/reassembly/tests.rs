@@ -112,6 +112,18 @@ fn every_order() {
     assert_eq!(orders, 24);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc791#section-3.1
+//= type=test
+//# All hosts must be prepared to accept datagrams of up to 576 octets (whether they arrive whole or
+//# in fragments).
+//= https://www.rfc-editor.org/rfc/rfc791#section-3.2
+//= type=test
+//# Every internet destination must be able to receive a datagram of 576 octets either in one piece
+//# or in fragments to be reassembled.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.2
+//= type=test
+//# EMTU_R MUST be greater than or equal to 576, SHOULD be either configurable or indefinite, and
+//# SHOULD be greater than or equal to the MTU of the connected network(s).
 #[test]
 fn the_largest_datagram_shuffled_and_doubled() {
     for seed in 0..8 {
@@ -294,6 +306,9 @@ fn i9_a_flood_from_one_leaves_others_alone() {
 //= type=test
 //# If this timeout expires, the partially-reassembled datagram MUST be discarded and an ICMP Time
 //# Exceeded message sent to the source host (if fragment zero has been received).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.2
+//= type=test
+//# There MUST be a reassembly timeout.
 #[test]
 fn i9_time_exceeded_only_with_the_first() {
     for (missing, answers) in [(0, 0), (1, 1)] {

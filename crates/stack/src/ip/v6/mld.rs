@@ -56,11 +56,22 @@ impl<D: Driver> Ip<D> {
         //# address of the message is a valid link-local address, if the Hop Limit is set to 1, and
         //# if the Router Alert option is present in the Hop-By-Hop Options header of the IPv6
         //# packet. If any of these checks fails, the packet is dropped.
+        //= https://www.rfc-editor.org/rfc/rfc3810#section-5.1.14
+        //# If a node (router or host) receives a Query message with the IPv6 Source Address set to
+        //# the unspecified address (::), or any other address that is not a valid IPv6 link-local
+        //# address, it MUST silently discard the message and SHOULD log a warning.
         let near = matches!(packet.source, IpAddr::V6(six) if six.is_unicast_link_local());
         if !near || hop_limit != 1 || !self.six.headers.router_alert {
             return Err(DropReason::MldMalformed);
         }
         //= https://www.rfc-editor.org/rfc/rfc3810#section-5.1.2
+        //# When a packet is received, the checksum MUST be verified before processing it.
+        //= https://www.rfc-editor.org/rfc/rfc3810#section-5.1.12
+        //# If the Payload Length field in the IPv6 header of a received Query indicates that there
+        //# are additional octets of data present, beyond the fields described here, MLDv2
+        //# implementations MUST include those octets in the computation to verify the received MLD
+        //# Checksum, but MUST otherwise ignore those additional octets.
+        //= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.2
         //# When a packet is received, the checksum MUST be verified before processing it.
         if frame.checksum() == RxChecksum::Unknown {
             let len = frame.len() as u32;
@@ -80,6 +91,12 @@ impl<D: Driver> Ip<D> {
             return Ok(());
         };
         match message {
+            //= https://www.rfc-editor.org/rfc/rfc3810#section-5.1.15
+            //# Multicast Address Specific and Multicast Address and Source Specific Queries are
+            //# sent with an IP destination address equal to the multicast address of interest.
+            //# *However*, a node MUST accept and process any Query whose IP Destination Address
+            //# field contains *any* of the addresses (unicast or multicast) assigned to the
+            //# interface on which the Query arrives.
             Message::Query(query) => membership.asked(
                 now,
                 &Asked {
@@ -93,7 +110,13 @@ impl<D: Driver> Ip<D> {
                     interval: query.interval(),
                 },
             ),
+            //= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.14
+            //# In addition, a node MUST accept and process any version 1 Report whose IP
+            //# Destination Address field contains *any* of the IPv6 addresses (unicast or
+            //# multicast) assigned to the interface on which the Report arrives.
             Message::ReportV1 { group } => membership.heard(group),
+            //= https://www.rfc-editor.org/rfc/rfc3810#section-5
+            //# Unrecognized message types MUST be silently ignored.
             Message::Done { .. } | Message::ReportV2(_) => {}
         }
         Ok(())
@@ -167,6 +190,9 @@ impl<D: Driver> Ip<D> {
     }
 
     /// Who tells.
+    //= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.13
+    //# An MLDv2 Report MUST be sent with a valid IPv6 link-local source address, or the unspecified
+    //# address (::), if the sending interface has not acquired a valid link-local address yet.
     //= https://www.rfc-editor.org/rfc/rfc3810#section-5.2.13
     //# An MLDv2 Report MUST be sent with a valid IPv6 link-local source address, or the unspecified
     //# address (::), if the sending interface has not acquired a valid link-local address yet.

@@ -145,6 +145,9 @@ impl<D: Driver> Ip<D> {
 
     /// Sends a message, to a station when that is known, else to the group. `tell`: the option in
     /// which our station is told.
+    //= https://www.rfc-editor.org/rfc/rfc6980#section-5
+    //# Nodes MUST NOT employ IPv6 fragmentation for sending any of the following Neighbor Discovery
+    //# and SEcure Neighbor Discovery messages:
     pub(super) fn send_discovery(
         &mut self,
         id: LinkId,
@@ -172,6 +175,8 @@ impl<D: Driver> Ip<D> {
         let ethernet = ethernet.as_slice();
         let header = ipv6::Header {
             traffic_class: 0,
+            //= https://www.rfc-editor.org/rfc/rfc6437#section-3
+            //# A source node that does not otherwise set the flow label MUST set its value to zero.
             flow_label: 0,
             payload_len: len as u16,
             next_header: IpProtocol::ICMPV6,

@@ -236,6 +236,11 @@ fn six_2_unknown_options_ask_for_what_happens() {
 //# If Segments Left is non-zero, the node must discard the packet and send an ICMP Parameter
 //# Problem, Code 0, message to the packet's Source Address, pointing to the unrecognized Routing
 //# Type.
+//= https://www.rfc-editor.org/rfc/rfc5095#section-3
+//= type=test
+//# An IPv6 node that receives a packet with a destination address assigned to it and that contains
+//# an RH0 extension header MUST NOT execute the algorithm specified in the latter part of Section
+//# 4.4 of [RFC2460] for RH0.
 #[test]
 fn six_3_routing_headers_with_segments_left() {
     for kind in [0, 2, 4, 253] {

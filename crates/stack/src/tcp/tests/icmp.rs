@@ -84,6 +84,9 @@ fn c4_errors_do_not_end_an_open_connection() {
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.1.8
 //= type=test
 //# There MUST be a mechanism for reporting soft TCP error conditions to the application (MUST-47).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.4
+//= type=test
+//# An incoming Time Exceeded message MUST be passed to the transport layer.
 #[test]
 fn soft_errors_of_an_open_connection_are_told() {
     let rows = [
@@ -125,6 +128,11 @@ fn soft_errors_of_an_open_connection_are_told() {
 //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2.2
 //= type=test
 //# These are hard error conditions, so TCP implementations SHOULD abort the connection (SHLD-26).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+//= type=test
+//# A transport protocol that has its own mechanism for notifying the sender that a port is
+//# unreachable (e.g., TCP, which sends RST segments) MUST nevertheless accept an ICMP Port
+//# Unreachable for the same purpose.
 #[test]
 fn a_connect_fails_at_once() {
     for (code, error) in [(3, TcpError::Refused), (2, TcpError::Refused)] {
@@ -138,6 +146,11 @@ fn a_connect_fails_at_once() {
 }
 
 /// A soft error does not end an attempt, but says why it ended when it does.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.1
+//= type=test
+//# A Destination Unreachable message that is received with code 0 (Net), 1 (Host), or 5 (Bad Source
+//# Route) may result from a routing transient and MUST therefore be interpreted as only a hint, not
+//# proof, that the specified destination is unreachable [IP:11].
 #[test]
 fn a_soft_error_explains_a_failed_connect() {
     let rows = [
@@ -158,6 +171,9 @@ fn a_soft_error_explains_a_failed_connect() {
 //= type=test
 //# Source Quench TCP implementations MUST silently discard any received ICMP Source Quench messages
 //# (MUST-55).
+//= https://www.rfc-editor.org/rfc/rfc6633#section-3
+//= type=test
+//# TCP MUST silently discard any received ICMP Source Quench messages.
 #[test]
 fn c4_source_quench() {
     let mut p = Peer::active(mss_only(1460));
@@ -170,6 +186,18 @@ fn c4_source_quench() {
 }
 
 /// C5: (what the router says, the segment size afterwards)
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//= type=test
+//# A host MUST not increase its estimate of the Path MTU in response to the contents of a Datagram
+//# Too Big message.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//= type=test
+//# Hosts MUST be able to deal with Datagram Too Big messages that do not include the next-hop MTU,
+//# since it is not feasible to upgrade all the routers in the Internet in any finite time.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-3
+//= type=test
+//# When a host receives a Datagram Too Big message, it MUST reduce its estimate of the PMTU for the
+//# relevant path, based on the value of the Next-Hop MTU field in the message (see section 4).
 #[test]
 fn c5_fragmentation_needed() {
     let table = [
@@ -215,6 +243,11 @@ fn c5_fragmentation_needed() {
 }
 
 /// C5: the same lie again and again.
+//= https://www.rfc-editor.org/rfc/rfc1191#section-6.4
+//= type=test
+//# Note: One MUST not retransmit in response to every Datagram Too Big message, since a burst of
+//# several oversized segments will give rise to several such messages and hence several
+//# retransmissions of the same data.
 #[test]
 fn c5_repeated() {
     let mut p = Peer::active(mss_only(1460));

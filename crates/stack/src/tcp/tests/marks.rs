@@ -47,6 +47,9 @@ impl Peer {
 //= type=test
 //# TCP implementations SHOULD pass the current Differentiated Services field value without change
 //# to the IP layer, when it sends segments on the connection (SHLD-22).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+//= type=test
+//# When a fixed TTL value is used, it MUST be configurable.
 #[test]
 fn every_segment_is_marked() {
     for straight in [true, false] {

@@ -218,6 +218,10 @@ fn t11_simultaneous_open() {
 //# At all other times, a previous segment has either been sent or received on this connection,
 //# and TCP implementations MUST use the same local address that was used in those previous
 //# segments (MUST-45).
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.4.2
+//= type=test
+//# (2) An application MUST be able to explicitly specify the source address for initiating a
+//# connection or a request.
 #[test]
 fn the_local_address() {
     let mut p = Peer::new();

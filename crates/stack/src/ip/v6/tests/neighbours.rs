@@ -90,6 +90,11 @@ fn ignored(packet: &[u8], to: MacAddr, reason: DropReason) {
 //= type=test
 //# A node MUST silently discard any received Neighbor Advertisement messages that do not satisfy
 //# all of the following validity checks:
+//= https://www.rfc-editor.org/rfc/rfc6980#section-5
+//= type=test
+//# Certification Path Advertisement Nodes MUST silently ignore the following Neighbor Discovery and
+//# SEcure Neighbor Discovery messages if the packets carrying them include an IPv6 Fragmentation
+//# Header:
 #[test]
 fn l6_what_is_not_believed() {
     let group = nd::solicited_node(B6);
