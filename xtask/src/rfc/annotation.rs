@@ -1,6 +1,6 @@
 //! The quotes in the source: `//= address`, perhaps `//= type=test`, then `//# text` lines.
 
-use crate::tidy::source::Source;
+use crate::tidy::source::{Source, functions};
 
 /// One quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(super) struct Annotation {
     pub(super) section: String,
     /// Beside a test, by its type or because it stands in test code.
     pub(super) is_test: bool,
+    /// The test that it stands at or in.
+    pub(super) test: Option<String>,
     pub(super) quote: String,
 }
 
@@ -43,6 +45,14 @@ pub(super) fn scan(file: &Source) -> Vec<Annotation> {
             open = false;
         }
     }
+    let functions = functions(file);
+    for quote in found.iter_mut().filter(|quote| quote.is_test) {
+        let within = functions.iter().filter(|f| f.lines.contains(&quote.line));
+        let next = functions.iter().filter(|f| *f.lines.start() > quote.line);
+        let innermost = within.max_by_key(|f| *f.lines.start());
+        let at = innermost.or_else(|| next.min_by_key(|f| *f.lines.start()));
+        quote.test = at.filter(|f| f.is_test).map(|f| f.name.clone());
+    }
     found
 }
 
@@ -55,6 +65,7 @@ fn start(file: &Source, line: usize, address: &str) -> Annotation {
         rfc,
         section,
         is_test,
+        test: None,
         quote: String::new(),
     }
 }
@@ -111,5 +122,27 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         assert_eq!(scan(&Source::new("xtask/src/y.rs", text.to_owned())), []);
+    }
+
+    #[test]
+    fn a_quote_at_a_test_knows_its_name() {
+        let text = "\
+//= https://www.rfc-editor.org/rfc/rfc768
+//= type=test
+//# One.
+#[test]
+fn first() {
+    //= https://www.rfc-editor.org/rfc/rfc768
+    //= type=test
+    //# Two.
+}
+//= https://www.rfc-editor.org/rfc/rfc768
+//= type=test
+//# Three.
+fn helper() {}
+";
+        let found = scan(&Source::new("crates/x/src/y.rs", text.to_owned()));
+        let names: Vec<_> = found.iter().map(|a| a.test.as_deref()).collect();
+        assert_eq!(names, [Some("first"), Some("first"), None]);
     }
 }

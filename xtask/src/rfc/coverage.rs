@@ -40,7 +40,7 @@ struct ExceptionFile {
 pub(super) struct Met {
     /// `file:line` of the code.
     pub(super) code: Vec<String>,
-    /// `file:line` of the tests.
+    /// `file:line name` of the tests.
     pub(super) tests: Vec<String>,
     /// Why it is not met on purpose.
     pub(super) exception: Option<String>,
@@ -94,6 +94,14 @@ pub(super) fn join(
                 .errors
                 .push(format!("{place}: {error}\n    try: see xtask/src/rfc.rs"));
             continue;
+        };
+        if annotation.is_test && annotation.test.is_none() && !annotation.quote.is_empty() {
+            let what = format!("{place}: this stands at no test\n    try: put it above `#[test]`");
+            coverage.errors.push(what);
+        }
+        let place = match &annotation.test {
+            Some(test) => format!("{place} {test}"),
+            None => place,
         };
         for met in coverage.find(specs, &place, rfc, (&annotation.section, &annotation.quote)) {
             let list = if annotation.is_test {
@@ -202,6 +210,7 @@ mod tests {
             rfc,
             section,
             is_test,
+            test: is_test.then(|| "proof".to_owned()),
             quote,
         }
     }
@@ -226,7 +235,7 @@ mod tests {
         let coverage = join(&specs, &annotations, &file.exception);
         let first = Met {
             code: vec!["x.rs:1".to_owned()],
-            tests: vec!["x.rs:2".to_owned()],
+            tests: vec!["x.rs:2 proof".to_owned()],
             exception: None,
         };
         let second = Met {

@@ -162,15 +162,22 @@ impl Page {
         page
     }
 
+    /// Some sentences stand in a section several times: a quote means all of them.
     fn find(&self, quote: &str) -> Option<Vec<usize>> {
         let quote = squeezed(quote);
-        let start = self.text.find(&quote).filter(|_| !quote.is_empty())?;
-        let end = start + quote.len();
-        let covered = self.places.iter().filter(|(_, place)| {
-            let shared = place.end.min(end).saturating_sub(place.start.max(start));
-            shared * 2 >= place.len()
-        });
-        Some(covered.map(|(index, _)| *index).collect())
+        if quote.is_empty() || !self.text.contains(&quote) {
+            return None;
+        }
+        let mut found = Vec::new();
+        for (start, _) in self.text.match_indices(&quote) {
+            let end = start + quote.len();
+            let covered = self.places.iter().filter(|(_, place)| {
+                let shared = place.end.min(end).saturating_sub(place.start.max(start));
+                shared * 2 >= place.len()
+            });
+            found.extend(covered.map(|(index, _)| *index));
+        }
+        Some(found)
     }
 }
 

@@ -4,12 +4,11 @@
 //! test that was renamed or taken out is noticed here, and so is a row that was left out.
 
 use super::Finding;
-use super::source::Source;
+use super::source::{Source, functions};
 use crate::explain::Explained;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use syn::visit::Visit;
 
 const FILE: &str = "xtask/robustness.toml";
 
@@ -120,27 +119,9 @@ fn finding(line: usize, message: String) -> Finding {
 
 /// The names of all functions that are tests.
 fn tests(files: &[Source]) -> BTreeSet<String> {
-    let mut names = Names::default();
     let crates = files.iter().filter(|file| file.path.starts_with("crates/"));
-    for tree in crates.filter_map(|file| file.tree.as_ref()) {
-        names.visit_file(tree);
-    }
-    names.0
-}
-
-#[derive(Default)]
-struct Names(BTreeSet<String>);
-
-impl<'ast> Visit<'ast> for Names {
-    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
-        if function
-            .attrs
-            .iter()
-            .any(|attribute| attribute.path().is_ident("test"))
-        {
-            self.0.insert(function.sig.ident.to_string());
-        }
-    }
+    let all = crates.flat_map(functions);
+    all.filter(|f| f.is_test).map(|f| f.name).collect()
 }
 
 #[cfg(test)]

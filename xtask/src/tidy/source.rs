@@ -100,6 +100,37 @@ pub(super) fn lines_of(span: Span) -> RangeInclusive<usize> {
     span.start().line..=span.end().line
 }
 
+/// A function somewhere in a file.
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// From its documentation to its end.
+    pub(crate) lines: RangeInclusive<usize>,
+    /// It has the attribute `#[test]`.
+    pub(crate) is_test: bool,
+}
+
+/// Every free function of a file, also within modules and functions.
+pub(crate) fn functions(file: &Source) -> Vec<Function> {
+    #[derive(Default)]
+    struct All(Vec<Function>);
+    impl<'ast> Visit<'ast> for All {
+        fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+            let mut attributes = function.attrs.iter();
+            self.0.push(Function {
+                name: function.sig.ident.to_string(),
+                lines: lines_of(function.span()),
+                is_test: attributes.any(|attribute| attribute.path().is_ident("test")),
+            });
+            syn::visit::visit_item_fn(self, function);
+        }
+    }
+    let mut all = All::default();
+    if let Some(tree) = &file.tree {
+        all.visit_file(tree);
+    }
+    all.0
+}
+
 /// Every file that git tracks or would track, without those that are not text.
 pub(crate) fn tracked_files(root: &Path) -> Result<Vec<Source>, Explained> {
     let failed = |why: String| {
