@@ -196,19 +196,18 @@ impl<D: Driver> Ip<D> {
         })
     }
 
-    fn best_link(
-        &self,
-        zone: Option<LinkId>,
-        source: Option<IpAddr>,
-        destination: IpAddr,
-    ) -> Option<Candidate> {
     //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.1
     //# To decide if the destination is on a connected network, the following algorithm MUST be used
     //# [see IP:3]:
     //= https://www.rfc-editor.org/rfc/rfc1122#section-3.3.1.1
     //# The host IP layer MUST operate correctly in a minimal network environment, and in
     //# particular, when there are no gateways.
-    fn best_link(&self, source: Option<IpAddr>, destination: IpAddr) -> Option<Candidate> {
+    fn best_link(
+        &self,
+        zone: Option<LinkId>,
+        source: Option<IpAddr>,
+        destination: IpAddr,
+    ) -> Option<Candidate> {
         let has = |link: &Link<D>| {
             let mut own = link.config.addresses.iter();
             source.is_none_or(|s| own.any(|a| a.address == s))
