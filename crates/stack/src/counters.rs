@@ -98,8 +98,8 @@ reasons! {
         IcmpMalformed => "icmp_malformed",
         /// An echo request to a broadcast address.
         IcmpBroadcast => "icmp_broadcast",
-        /// A redirect, of either family: a router that is not the best one forwards what we send all
-        /// the same, and whoever forges it must not turn our packets to himself.
+        /// A redirect, of either family: a router that is not the best one forwards our packets all
+        /// the same, and whoever forges it must not turn them to himself.
         Redirect => "redirect",
         /// A type that we do not answer: address mask, time stamp, information, quench.
         IcmpIgnored => "icmp_ignored",
