@@ -9,6 +9,9 @@ pub use congestion::{CongestionControl, EcnMode, Pacing, UnknownCongestionContro
 /// Settings of a host's stack.
 #[derive(Clone, Debug)]
 pub struct Config {
+    //= https://www.rfc-editor.org/rfc/rfc6528#section-4
+    //# If random numbers are used as the sole source of the secret, they MUST be chosen in
+    //# accordance with the recommendations given in [RFC4086].
     /// 128 secret random bits: sequence numbers, ports and table hashes are keyed with them. Draw
     /// them from the operating system, never from a clock.
     pub secret: [u8; 16],

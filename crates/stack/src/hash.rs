@@ -8,6 +8,16 @@ use siphasher::sip::SipHasher13;
 
 /// 128 secret random bits, drawn once per host.
 #[derive(Clone, Copy)]
+//= https://www.rfc-editor.org/rfc/rfc7217#section-5
+//# F(): A pseudorandom function (PRF) that MUST NOT be computable from the outside (without
+//# knowledge of the secret key).
+//= https://www.rfc-editor.org/rfc/rfc7217#section-5
+//# F() MUST also be difficult to reverse, such that it resists attempts to obtain the secret_key,
+//# even when given samples of the output of F() and knowledge or control of the other input
+//# parameters.
+//= https://www.rfc-editor.org/rfc/rfc6528#section-3
+//# F() MUST NOT be computable from the outside, or an attacker could still guess at sequence
+//# numbers from the ISN used for some other connection.
 pub struct HashKey([u8; 16]);
 
 impl HashKey {

@@ -11,6 +11,8 @@ pub struct LinkId(u32);
 
 impl LinkId {
     /// Its number.
+    //= https://www.rfc-editor.org/rfc/rfc7217#section-5
+    //# It MUST be different for each network interface simultaneously in use.
     pub(crate) const fn number(self) -> u32 {
         self.0
     }

@@ -71,6 +71,12 @@ impl Sum {
 
     /// The 16-bit sum in host order, not complemented: what a driver with checksum offload wants in
     /// the header.
+    //= https://www.rfc-editor.org/rfc/rfc1071#section-1
+    //# On a 2's complement machine, the 1's complement sum must be computed by means of an "end
+    //# around carry", i.e., any overflows from the most significant bits are added into the least
+    //# significant bits.
+    //= https://www.rfc-editor.org/rfc/rfc1071#section-1
+    //# Each 16-bit addition may produce new end-around carries that must be added.
     pub const fn fold(self) -> u16 {
         u16::from_be(fold_native(self.0))
     }

@@ -134,6 +134,8 @@ impl FastOpenCookie {
         len: 0,
     };
 
+    //= https://www.rfc-editor.org/rfc/rfc7413#section-4.1.1
+    //# The number MUST be even.
     /// A cookie of 4 to 16 bytes, an even number, or of none; `None` for any other.
     pub fn new(cookie: &[u8]) -> Option<Self> {
         //= https://www.rfc-editor.org/rfc/rfc7413#section-4.1.1

@@ -460,6 +460,9 @@ fn t2_tcp_options() {
 //= type=test
 //# Options with invalid Length values or without the SYN flag set MUST
 //# be ignored.
+//= https://www.rfc-editor.org/rfc/rfc7413#section-4.1.1
+//= type=test
+//# The number MUST be even.
 #[test]
 fn t2_fast_open_cookies() {
     for len in 0..=38_u8 {

@@ -370,6 +370,12 @@ impl Client {
         //= https://www.rfc-editor.org/rfc/rfc2131#section-3.1
         //# The client SHOULD wait a minimum of ten seconds before restarting the configuration
         //# process to avoid excessive network traffic in case of looping.
+        //= https://www.rfc-editor.org/rfc/rfc5227#section-2.1.1
+        //# A host implementing this specification MUST take precautions to limit the rate at which
+        //# it probes for new candidate addresses: if the host experiences MAX_CONFLICTS or more
+        //# address conflicts on a given interface, then the host MUST limit the rate at which it
+        //# probes for new addresses on this interface to no more than one attempted new address per
+        //# RATE_LIMIT_INTERVAL.
         let at = now + AFTER_CONFLICT;
         self.state = State::Init { at };
         let message = self.message(MessageType::DECLINE, Some(address), Some(server));

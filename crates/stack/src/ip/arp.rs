@@ -38,6 +38,15 @@ impl<D: Driver> Ip<D> {
             return Err(DropReason::ArpConflict);
         }
         let to_us = self.is_local(packet.target_ip.into());
+        //= https://www.rfc-editor.org/rfc/rfc5227#section-2.5
+        //# From the time a host sends its first ARP Announcement, until the time it ceases using
+        //# that IP address, the host MUST answer ARP Requests in the usual way required by the ARP
+        //# specification [RFC826].
+        //= https://www.rfc-editor.org/rfc/rfc5227#section-2.5
+        //# Specifically, this means that whenever a host receives an ARP Request, that's not a
+        //# conflicting ARP packet as described above in Section 2.4, where the 'target IP address'
+        //# of the ARP Request is (one of) the host's own IP address(es) configured on that
+        //# interface, the host MUST respond with an ARP Reply as described in RFC 826.
         if to_us && packet.operation == Operation::Request && !planted!(ArpSilent) {
             self.answer(id, &packet);
         }

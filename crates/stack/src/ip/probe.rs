@@ -30,6 +30,13 @@ impl Probes {
 
     /// Another station has sent this packet. In conflict is who uses the address, and who asks for
     /// it with no address of its own: it is about to use it.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-2.1.1
+    //# If during this period, from the beginning of the probing process until ANNOUNCE_WAIT seconds
+    //# after the last probe packet is sent, the host receives any ARP packet (Request *or* Reply)
+    //# on the interface where the probe is being performed, where the packet's 'sender IP address'
+    //# is the address being probed for, then the host MUST treat this address as being in use by
+    //# some other host, and should indicate to the configuring agent (human operator, DHCP server,
+    //# etc.) that the proposed address is not acceptable.
     pub(super) fn see(&mut self, link: LinkId, packet: &arp::Packet) {
         for probe in self.list.iter_mut().filter(|p| p.link == link) {
             let asks = packet.sender_ip.is_unspecified()
@@ -46,6 +53,24 @@ impl<D: Driver> Ip<D> {
     //# hardware address as the sender's hardware address, and 0 as the sender's IP address, to
     //# avoid confusing ARP caches in other hosts on the same subnet.
     /// Asks who has `address`, and from now on notices who says so.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-1.1
+    //# The 'sender hardware address' MUST contain the hardware address of the interface sending the
+    //# packet.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-1.1
+    //# The 'sender IP address' field MUST be set to all zeroes, to avoid polluting ARP caches in
+    //# other hosts on the same link in the case where the address turns out to be already in use by
+    //# another host.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-1.1
+    //# The 'target IP address' field MUST be set to the address being probed.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-2.1.1
+    //# The client MUST fill in the 'sender hardware address' field of the ARP Request with the
+    //# hardware address of the interface through which it is sending the packet.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-2.1.1
+    //# The 'sender IP address' field MUST be set to all zeroes; this is to avoid polluting ARP
+    //# caches in other hosts on the same link in the case where the address turns out to be already
+    //# in use by another host.
+    //= https://www.rfc-editor.org/rfc/rfc5227#section-2.1.1
+    //# The 'target IP address' field MUST be set to the address being probed.
     pub(crate) fn probe(&mut self, link: LinkId, address: Ipv4Addr) {
         let list = &mut self.probes.list;
         if !list.iter().any(|p| (p.link, p.address) == (link, address)) {

@@ -102,6 +102,17 @@ fn l5_replies_that_nobody_asked_for() {
     ignored(arp(Operation::Reply, (X, MAC_X), B), ArpUnsolicited);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc5227#section-2.5
+//= type=test
+//# From the time a host sends its first ARP Announcement, until the time it ceases using that IP
+//# address, the host MUST answer ARP Requests in the usual way required by the ARP specification
+//# [RFC826].
+//= https://www.rfc-editor.org/rfc/rfc5227#section-2.5
+//= type=test
+//# Specifically, this means that whenever a host receives an ARP Request, that's not a conflicting
+//# ARP packet as described above in Section 2.4, where the 'target IP address' of the ARP Request
+//# is (one of) the host's own IP address(es) configured on that interface, the host MUST respond
+//# with an ARP Reply as described in RFC 826.
 #[test]
 fn questions_for_our_address_are_answered() {
     let mut pair = pair();

@@ -229,6 +229,9 @@ impl Congestion {
     }
 
     /// Our SYN or SYN-ACK had to be retransmitted.
+    //= https://www.rfc-editor.org/rfc/rfc6928#section-2
+    //# If the SYN or SYN/ACK is lost, the initial window used by a sender after a correctly
+    //# transmitted SYN MUST be one segment consisting of MSS bytes.
     pub fn on_syn_lost(&mut self) {
         //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
         //# Further, if the SYN or SYN/ACK is lost, the initial window used by a
@@ -271,6 +274,10 @@ impl Congestion {
 
     /// The peer saw a router's mark: once per window of data, outside recovery, while `flight`
     /// bytes are outstanding.
+    //= https://www.rfc-editor.org/rfc/rfc3168#section-5
+    //# Upon the receipt by an ECN-Capable transport of a single CE packet, the congestion control
+    //# algorithms followed at the end-systems MUST be essentially the same as the congestion
+    //# control response to a *single* dropped packet.
     pub fn on_ecn(&mut self, flight: u32) {
         //= https://www.rfc-editor.org/rfc/rfc3168#section-6.1.2
         //# The indication of congestion should be treated just as a congestion loss in non-ECN-
@@ -459,6 +466,13 @@ impl Congestion {
         }
     }
 
+    //= https://www.rfc-editor.org/rfc/rfc8257#section-3.5
+    //# A DCTCP sender MUST react to loss episodes in the same way as conventional TCP, including
+    //# fast retransmit and fast recovery algorithms, as specified in [RFC5681].
+    //= https://www.rfc-editor.org/rfc/rfc8257#section-3.5
+    //# For cases where the packet loss is inferred and not explicitly signaled by ECN, the cwnd and
+    //# other state variables like ssthresh MUST be changed in the same way that a conventional TCP
+    //# would have changed them.
     fn after_loss(&mut self, flight: u32) -> u32 {
         if planted!(WindowAfterLoss) {
             return self.cwnd;
@@ -531,6 +545,10 @@ impl Congestion {
     }
 
     /// The retransmission timer expired while `flight` bytes were outstanding.
+    //= https://www.rfc-editor.org/rfc/rfc8961#section-4
+    //# (3) Loss detected by the RTO mechanism MUST be taken as an indication of network congestion
+    //# and the sending rate adapted using a standard mechanism (e.g., TCP collapses the congestion
+    //# window to one packet [RFC5681]).
     pub fn on_rto(&mut self, flight: u32) {
         //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
         //# On the other hand, when a TCP sender detects segment loss using the
@@ -549,6 +567,10 @@ impl Congestion {
         //# Furthermore, upon a timeout (as specified in [RFC2988]) cwnd MUST be
         //# set to no more than the loss window, LW, which equals 1 full-sized
         //# segment (regardless of the value of IW).
+        //= https://www.rfc-editor.org/rfc/rfc8257#section-3.5
+        //# Just as specified in [RFC5681], upon a timeout, the cwnd MUST be set to no more than the
+        //# loss window (1 full-sized segment), regardless of previous cwnd reductions in a given
+        //# window of data.
         if !planted!(WindowAfterTimeout) {
             self.cwnd = self.smss;
         }

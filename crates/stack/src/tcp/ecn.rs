@@ -185,6 +185,10 @@ impl EcnReceiver {
 
     /// What the segment would change; see [`EcnReceiver::take`]. `ce`: it was marked; `cwr`: the
     /// peer has slowed down; `text`: it has payload.
+    //= https://www.rfc-editor.org/rfc/rfc8257#section-3.2
+    //# When sending an ACK, the ECE flag MUST be set if and only if DCTCP.CE is true.
+    //= https://www.rfc-editor.org/rfc/rfc8257#section-3.2
+    //# When receiving packets, the CE codepoint MUST be processed as follows:
     pub(super) fn look(&self, ce: bool, text: bool) -> Echo {
         if !self.on || !text {
             return Echo::Same;

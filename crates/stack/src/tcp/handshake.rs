@@ -667,6 +667,9 @@ pub(super) fn halves<D: Driver>(
     //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
     //# As specified in [RFC3390], the SYN/ACK and the acknowledgment of the SYN/ACK MUST NOT
     //# increase the size of the congestion window.
+    //= https://www.rfc-editor.org/rfc/rfc7413#section-4.2.2
+    //# If the FastOpened flag is set, the server MUST follow [RFC5681] (based on [RFC3390]) to set
+    //# the initial congestion window for sending more data packets.
     let mut send = Send::new(opening.iss, send_mss, checksum, rtt);
     if let Some(early) = opening.early.take() {
         send.take_early(&mut endpoint.pool, early.queue, seg.ack);

@@ -46,6 +46,15 @@ pub(super) fn arrives<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>, erro
         State::Open(open) => seq.in_range(open.send.una, open.send.max - open.send.una),
         State::Dormant(_) | State::TimeWait(_) | State::Closed => false,
     };
+    //= https://www.rfc-editor.org/rfc/rfc8899#section-4.6.1
+    //# A PL that supports PTB messages MUST validate these messages before they are further
+    //# processed.
+    //= https://www.rfc-editor.org/rfc/rfc8899#section-4.6.1
+    //# The PL MUST check the protocol information in the quoted packet carried in an ICMP PTB
+    //# message payload to validate the message originated from the sending node.
+    //= https://www.rfc-editor.org/rfc/rfc8899#section-4.6.1
+    //# A PTB message that does not complete the validation MUST NOT be further utilized by the
+    //# DPLPMTUD method, as discussed in the Security Considerations section (Section 8).
     if !in_flight {
         return cx.counters.add(TcpEvent::IcmpOutOfWindow);
     }

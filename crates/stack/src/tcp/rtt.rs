@@ -36,6 +36,11 @@ pub struct RttConfig {
 
 impl RttConfig {
     /// The values used unless the host says otherwise: 1 s, 200 ms, 120 s, 1 ms.
+    //= https://www.rfc-editor.org/rfc/rfc8961#section-4
+    //# In the absence of any knowledge about the latency of a path, the initial RTO MUST be
+    //# conservatively set to no less than 1 second.
+    //= https://www.rfc-editor.org/rfc/rfc8961#section-4
+    //# The maximum RTO MUST NOT be less than 60 seconds (as specified in [RFC6298]).
     pub const DEFAULT: RttConfig = RttConfig {
         initial_rto: Duration::from_secs(1),
         min_rto: Duration::from_millis(200),
@@ -184,6 +189,9 @@ impl RttEstimator {
     }
 
     /// The retransmission timer expired.
+    //= https://www.rfc-editor.org/rfc/rfc8961#section-4
+    //# (4) Each time the RTO is used to detect a loss, the value of the RTO MUST be exponentially
+    //# backed off such that the next firing requires a longer interval.
     pub fn back_off(&mut self) {
         //= https://www.rfc-editor.org/rfc/rfc6298#section-5
         //# (5.5) The host MUST set RTO <- RTO * 2 ("back off the timer").  The

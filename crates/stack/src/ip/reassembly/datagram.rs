@@ -216,6 +216,17 @@ impl Datagram {
     ///
     /// # Errors
     /// `FragmentEcn` when one fragment bears a mark and another says that none may be marked.
+    //= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+    //# Reassembly of a fragmented packet MUST NOT lose indications of congestion.
+    //= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+    //# In other words, if any fragment of an IP packet to be reassembled has the CE codepoint set,
+    //# then one of two actions MUST be taken:
+    //= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+    //# However, this MUST NOT occur if any of the other fragments contributing to this reassembly
+    //# carries the Not-ECT codepoint.
+    //= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+    //# Reassembly of a fragmented packet MUST NOT change the ECN codepoint when all of the
+    //# fragments carry the same codepoint.
     pub(super) fn ecn(&self) -> Result<u8, DropReason> {
         const NOT_ECT: u8 = 1 << 0;
         const CE: u8 = 1 << 3;

@@ -342,6 +342,21 @@ fn a_link_that_goes_takes_its_fragments_along() {
     assert_eq!(pair.b.next_timeout(), None);
 }
 
+//= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+//= type=test
+//# Reassembly of a fragmented packet MUST NOT lose indications of congestion.
+//= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+//= type=test
+//# In other words, if any fragment of an IP packet to be reassembled has the CE codepoint set, then
+//# one of two actions MUST be taken:
+//= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+//= type=test
+//# However, this MUST NOT occur if any of the other fragments contributing to this reassembly
+//# carries the Not-ECT codepoint.
+//= https://www.rfc-editor.org/rfc/rfc3168#section-5.3
+//= type=test
+//# Reassembly of a fragmented packet MUST NOT change the ECN codepoint when all of the fragments
+//# carry the same codepoint.
 #[test]
 fn ecn_of_the_whole() {
     // Not-ECT 0, ECT(1) 1, ECT(0) 2, CE 3.

@@ -29,6 +29,18 @@ impl Six {
     /// found in use.
     //= https://www.rfc-editor.org/rfc/rfc7217#section-5
     //# RID = F(Prefix, Net_Iface, Network_ID, DAD_Counter, secret_key)
+    //= https://www.rfc-editor.org/rfc/rfc7217#section-5
+    //# IPv6 implementations conforming to this specification MUST generate Interface Identifiers
+    //# using the algorithm specified in this section as a replacement for any other algorithms for
+    //# generating "stable" addresses with SLAAC (such as those specified in [RFC2464], [RFC2467],
+    //# and [RFC2470]).
+    //= https://www.rfc-editor.org/rfc/rfc7217#section-5
+    //# The method specified in this document MUST be employed for generating the Interface
+    //# Identifiers with SLAAC for all the stable addresses, including IPv6 global, link-local, and
+    //# unique-local addresses.
+    //= https://www.rfc-editor.org/rfc/rfc7217#section-5
+    //# Unless otherwise noted, all of the parameters included in the expression below MUST be
+    //# included when generating an Interface Identifier.
     pub(super) fn opaque_address(&self, link: LinkId, prefix: Ipv6Addr, attempts: u8) -> Ipv6Addr {
         let network = prefix.to_bits() >> HALF;
         let mut counter = attempts;

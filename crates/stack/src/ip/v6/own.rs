@@ -235,7 +235,16 @@ impl<D: Driver> Ip<D> {
         };
         self.count_drop(DropReason::DuplicateAddress);
         self.drop_address(link, address);
+        //= https://www.rfc-editor.org/rfc/rfc7217#section-6
+        //# We also note that hosts MUST limit the number of tentative addresses that are tried
+        //# (rather than indefinitely try a new tentative address until the conflict is resolved).
+        //= https://www.rfc-editor.org/rfc/rfc7217#section-6
+        //# In those scenarios, hosts MUST NOT automatically fall back to employing other algorithms
+        //# for generating Interface Identifiers.
         if own.origin != Origin::Manual && own.attempts < RETRIES {
+            //= https://www.rfc-editor.org/rfc/rfc7217#section-5
+            //# It MUST be initialized to 0, and incremented by 1 for each new tentative address
+            //# that is configured as a result of a DAD conflict.
             let attempts = own.attempts + 1;
             let address = self.six.opaque_address(link, address, attempts);
             self.take_address(Own {

@@ -62,6 +62,10 @@ fn rfc_6928_section_2_initial_window() {
 //= type=test
 //# Further, if the SYN or SYN/ACK is lost, the initial window used by a sender after a correctly
 //# transmitted SYN MUST be one segment consisting of at most SMSS bytes.
+//= https://www.rfc-editor.org/rfc/rfc6928#section-2
+//= type=test
+//# If the SYN or SYN/ACK is lost, the initial window used by a sender after a correctly transmitted
+//# SYN MUST be one segment consisting of MSS bytes.
 #[test]
 fn rfc_5681_section_3_1_a_lost_syn_leaves_one_segment() {
     let mut c = fresh();
@@ -155,6 +159,15 @@ fn slow_start_stops_at_the_threshold_and_hands_the_rest_to_avoidance() {
 //= type=test
 //# Furthermore, upon a timeout (as specified in [RFC2988]) cwnd MUST be set to no more than the
 //# loss window, LW, which equals 1 full-sized segment (regardless of the value of IW).
+//= https://www.rfc-editor.org/rfc/rfc8961#section-4
+//= type=test
+//# (3) Loss detected by the RTO mechanism MUST be taken as an indication of network congestion and
+//# the sending rate adapted using a standard mechanism (e.g., TCP collapses the congestion window
+//# to one packet [RFC5681]).
+//= https://www.rfc-editor.org/rfc/rfc8257#section-3.5
+//= type=test
+//# Just as specified in [RFC5681], upon a timeout, the cwnd MUST be set to no more than the loss
+//# window (1 full-sized segment), regardless of previous cwnd reductions in a given window of data.
 #[test]
 fn section_3_1_time_out() {
     let mut c = avoiding(20_000);

@@ -50,6 +50,10 @@ fn robustness_t9_ten_thousand_connections_share_no_pattern() {
     assert!((4_700..=5_300).contains(&high_bits), "{high_bits}");
 }
 
+//= https://www.rfc-editor.org/rfc/rfc6528#section-3
+//= type=test
+//# F() MUST NOT be computable from the outside, or an attacker could still guess at sequence
+//# numbers from the ISN used for some other connection.
 #[test]
 fn robustness_t9_a_restart_changes_everything() {
     let other = HashKey::new([8; 16]);

@@ -7,6 +7,10 @@ fn estimator() -> RttEstimator {
     RttEstimator::new(&RttConfig::DEFAULT)
 }
 
+//= https://www.rfc-editor.org/rfc/rfc8961#section-4
+//= type=test
+//# In the absence of any knowledge about the latency of a path, the initial RTO MUST be
+//# conservatively set to no less than 1 second.
 #[test]
 fn section_2_1_one_second_before_the_first_sample() {
     assert_eq!(estimator().rto(), MS(1000));

@@ -195,6 +195,11 @@ impl Send {
 
     /// Round trips: for the time-out, for the path's shortest, for RACK.
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc8961#section-4
+    //# (d) An RTO mechanism MUST NOT use ambiguous FT samples.
+    //= https://www.rfc-editor.org/rfc/rfc8961#section-4
+    //# Therefore, in this situation, an implementation MUST NOT use either version of the FT sample
+    //# and hence not update the RTO (as discussed in [KP87] and [RFC6298]).
     fn measure(&mut self, news: &News, sample: &mut AckSample) {
         let now = news.now;
         self.rack.on_delivery(&news.delivery);

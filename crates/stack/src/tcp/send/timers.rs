@@ -39,6 +39,10 @@ impl Send {
     //# retransmission timer so that it will expire after RTO seconds
     //# (for the current value of RTO).
     #[inline]
+    //= https://www.rfc-editor.org/rfc/rfc6928#section-9
+    //# To minimize spurious retransmissions, implementations MUST follow RFC 6298 [RFC6298] to
+    //# restart the retransmission timer with the current value of RTO for each ACK received that
+    //# acknowledges new data.
     pub(super) fn restart_timer(&mut self, now: Instant) {
         if self.is_stuck() {
             self.timer = SendTimer::Persist(now + probe_interval(self.rtt.rto(), self.probes));

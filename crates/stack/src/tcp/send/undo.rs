@@ -58,6 +58,13 @@ impl Send {
     /// by the recovery before, which ended below it, by this one before a time-out, or as a probe.
     /// What comes then may answer that copy, older than whatever is sent from now on, though the
     /// original was lost.
+    //= https://www.rfc-editor.org/rfc/rfc4015#section-3.1
+    //# If the Eifel response algorithm is used, the following steps MUST be taken by the TCP
+    //# sender, but only upon initiation of a timeout-based loss recovery.
+    //= https://www.rfc-editor.org/rfc/rfc3522#section-3.2
+    //# If the Eifel detection algorithm is used, the following steps MUST be taken by a TCP sender,
+    //# but only upon initiation of loss recovery, i.e., when either the timeout-based retransmit or
+    //# the fast retransmit is sent.
     pub(super) fn begin_undo(&mut self, timeout: bool) {
         let una = self.una;
         let under_way = |u: &&mut Undo| u.until.is_none() && u.start == una;
@@ -162,6 +169,12 @@ impl Send {
     //# If the retransmission timer expires again during the execution of the SACK-enhanced F-RTO
     //# algorithm, the TCP sender MUST re-start the algorithm processing from step 1.
     /// Step 1 of F-RTO. With time stamps the first acknowledgement tells.
+    //= https://www.rfc-editor.org/rfc/rfc5682#section-2.1
+    //# A TCP sender implementing the basic F-RTO algorithm MUST take the following steps after the
+    //# retransmission timer expires.
+    //= https://www.rfc-editor.org/rfc/rfc5682#section-2.1
+    //# If the retransmission timer expires again during the execution of the F-RTO algorithm, the
+    //# TCP sender MUST re-start the algorithm processing from step 1.
     pub(super) fn begin_forward_recovery(&mut self) {
         let fresh = self.recovery.is_none() && self.loss.is_none();
         self.forward = match self.forward {
@@ -172,6 +185,8 @@ impl Send {
     }
 
     /// Steps 2 and 3 of F-RTO (RFC 5682 sections 2.1 and 3.1).
+    //= https://www.rfc-editor.org/rfc/rfc5682#section-3.1
+    //# If the sender applies the SACK-enhanced F-RTO algorithm, it MUST follow the steps below.
     fn forward_recovery(&mut self, news: &News) -> bool {
         match self.forward {
             Forward::Off => false,

@@ -56,6 +56,9 @@ impl Delivery {
     /// Octets newly delivered.
     #[inline]
     #[must_use]
+    //= https://www.rfc-editor.org/rfc/rfc6937#section-2
+    //# Furthermore, for any TCP (with or without SACK), the sum of DeliveredData must agree with
+    //# the forward progress over the same time interval.
     pub fn bytes(&self) -> u32 {
         self.bytes
     }

@@ -47,6 +47,13 @@ impl Peer {
 }
 
 /// C3: about what is not under way: ignored.
+//= https://www.rfc-editor.org/rfc/rfc8899#section-4.6.1
+//= type=test
+//# A PL that supports PTB messages MUST validate these messages before they are further processed.
+//= https://www.rfc-editor.org/rfc/rfc8899#section-4.6.1
+//= type=test
+//# A PTB message that does not complete the validation MUST NOT be further utilized by the DPLPMTUD
+//# method, as discussed in the Security Considerations section (Section 8).
 #[test]
 fn c3_outside_what_is_in_flight() {
     for seq in [0, 3001, 3002, 0x8000_0001] {

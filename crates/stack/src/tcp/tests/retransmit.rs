@@ -18,6 +18,10 @@ fn times(sent: &[(Duration, super::peer::Seg)]) -> Vec<u64> {
 //= type=test
 //# The RTO MUST be computed according to the algorithm in [10], including Karn's algorithm for
 //# taking RTT samples (MUST-18).
+//= https://www.rfc-editor.org/rfc/rfc8961#section-4
+//= type=test
+//# (4) Each time the RTO is used to detect a loss, the value of the RTO MUST be exponentially
+//# backed off such that the next firing requires a longer interval.
 #[test]
 fn section_5_back_off() {
     let mut p = Peer::active(mss_only(1460));
@@ -71,6 +75,11 @@ fn section_5_2_silence_when_all_is_acknowledged() {
 //# An implementation MUST manage the retransmission timer(s) in such a way that a segment is never
 //# retransmitted too early, i.e., less than one RTO after the previous transmission of that
 //# segment.
+//= https://www.rfc-editor.org/rfc/rfc6928#section-9
+//= type=test
+//# To minimize spurious retransmissions, implementations MUST follow RFC 6298 [RFC6298] to restart
+//# the retransmission timer with the current value of RTO for each ACK received that acknowledges
+//# new data.
 #[test]
 fn section_5_3_progress_restarts_the_timer() {
     let mut p = Peer::active(mss_only(1000));
@@ -87,6 +96,9 @@ fn section_5_3_progress_restarts_the_timer() {
 //# TCP MUST use Karn's algorithm [KP87] for taking RTT samples.  That is, RTT samples MUST NOT be
 //# made using segments that were retransmitted (and thus for which it is ambiguous whether the
 //# reply was for the first instance of the packet or a later instance).
+//= https://www.rfc-editor.org/rfc/rfc8961#section-4
+//= type=test
+//# (d) An RTO mechanism MUST NOT use ambiguous FT samples.
 #[test]
 fn karn() {
     let mut p = Peer::active(mss_only(1000));

@@ -87,6 +87,13 @@ fn rfc_3522_an_answer_to_the_recovery_before() {
 
 /// RFC 5682 section 3.1, and 2.1 without SACK: the first acknowledgement lets new data out, the
 /// second, for what was sent before the time-out, shows that it was needless.
+//= https://www.rfc-editor.org/rfc/rfc5682#section-2.1
+//= type=test
+//# A TCP sender implementing the basic F-RTO algorithm MUST take the following steps after the
+//# retransmission timer expires.
+//= https://www.rfc-editor.org/rfc/rfc5682#section-3.1
+//= type=test
+//# If the sender applies the SACK-enhanced F-RTO algorithm, it MUST follow the steps below.
 #[test]
 fn rfc_5682_a_delay_spike() {
     for options in [with_sack(), mss_only(1460)] {
