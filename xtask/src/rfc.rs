@@ -8,11 +8,13 @@
 //! * `rfc/spec.rs`: the requirement sentences of one RFC, and where a quote stands among them
 //! * `rfc/annotation.rs`: the quotes in the source
 //! * `rfc/coverage.rs`: both put together
+//! * `rfc/complete.rs`: RFCs of which every MUST is obeyed or excepted
 //! * `rfc/labels.rs`: RFC 9293 by its labels, each obeyed and tested or excepted
 //! * `rfc/report.rs`: the table, the list of what is missing, JSON
 //! * `rfc/extract.rs`: a new file for `specs/` from the text of an RFC
 
 mod annotation;
+mod complete;
 mod coverage;
 mod extract;
 mod labels;
@@ -46,8 +48,9 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Result<bool, Explained> {
     if !options.contains(&"--json") {
         print!("{line}");
     }
-    for error in coverage.errors.iter().chain(&missing) {
+    let lost = complete::errors(&specs, &coverage);
+    for error in coverage.errors.iter().chain(&missing).chain(&lost) {
         eprintln!("{error}");
     }
-    Ok(coverage.errors.is_empty() && missing.is_empty())
+    Ok(coverage.errors.is_empty() && missing.is_empty() && lost.is_empty())
 }

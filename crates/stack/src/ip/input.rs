@@ -252,6 +252,9 @@ fn addressed_to_us<D: Driver>(endpoint: &Endpoint<D>, to: MacAddr) -> Result<Cas
 }
 
 /// Version, header length, total length; the checksum unless the bytes never left memory.
+//= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.1.7
+//# A host MUST NOT discard a datagram just because it was received with TTL less than 2.
+// (nothing looks at it)
 #[inline(always)]
 fn ip_header<D: Driver>(
     endpoint: &Endpoint<D>,
