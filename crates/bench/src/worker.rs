@@ -122,10 +122,7 @@ fn settle(role: &Role) -> Result<(), Problem> {
             .map_err(|error| broken("enter a network namespace", error))?;
     }
     if role.urgent {
-        // Not real time: of a core that waits by looking, as Gannet's does, the kernel would take
-        // 50 ms in each second for others, and the path would stand still.
-        rustix::process::setpriority_process(None, MOST_URGENT)
-            .map_err(|error| broken("run before other programs", error))?;
+        go_first().map_err(|error| broken("run before other programs", error))?;
     }
     if let Some(cpu) = role.cpu {
         let mut set = CpuSet::new();
@@ -136,6 +133,19 @@ fn settle(role: &Role) -> Result<(), Problem> {
             .map_err(|error| broken(&format!("run on core {cpu}"), error))?;
     }
     Ok(())
+}
+
+/// Goes before ordinary programs. Not in real time: of a core that waits by looking, as Gannet's
+/// does, the kernel would take 50 ms in each second for others, and the path would stand still.
+fn go_first() -> io::Result<()> {
+    rustix::process::setpriority_process(None, MOST_URGENT)?;
+    // Niceness counts only within a session's group, where the kernel makes such groups: a session
+    // of its own, and the group as nice.
+    rustix::process::setsid()?;
+    match std::fs::write("/proc/self/autogroup", MOST_URGENT.to_string()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn run(job: &Job, go: &Receiver<()>) -> Result<Option<Report>, Problem> {
