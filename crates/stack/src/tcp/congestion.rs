@@ -52,7 +52,7 @@ use gannet_base::Instant;
 use newreno::NewReno;
 pub use pacing::Pacer;
 use prr::Prr;
-pub use sample::{AckSample, RateSample};
+pub use sample::{AckSample, Lost, RateSample};
 use validated::Unused;
 
 /// How the window grows and how far it falls: what each control remembers.
@@ -272,6 +272,14 @@ impl Congestion {
         }
     }
 
+    /// Segments are lost, at `now`, with `delivered` bytes delivered since the connection began.
+    /// Said after the recovery has begun, and before [`Congestion::on_ack`].
+    pub fn on_lost(&mut self, lost: &Lost, delivered: u64, now: Instant) {
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.on_lost(lost, (self.cwnd, delivered), now);
+        }
+    }
+
     /// The peer saw a router's mark: once per window of data, outside recovery, while `flight`
     /// bytes are outstanding.
     //= https://www.rfc-editor.org/rfc/rfc3168#section-5
@@ -449,8 +457,11 @@ impl Congestion {
         //# That is, when the first loss in a window of data is detected, ssthresh MUST be set to no
         //# more than the value given by equation (4).
         self.ssthresh = self.after_loss(flight);
-        if matches!(self.control, Control::Bbr(_)) {
+        if let Control::Bbr(bbr) = &mut self.control {
             self.phase = Phase::ModelRecovery;
+            if kind == RecoveryKind::DuplicateAcks {
+                bbr.on_mark(); // how much is lost nobody knows
+            }
             return;
         }
         match kind {
@@ -483,7 +494,7 @@ impl Congestion {
             }
             Control::Cubic(cubic) => cubic.after_loss(flight, self.cwnd, self.smss),
             Control::Bbr(bbr) => {
-                bbr.before_loss();
+                bbr.before_loss(self.cwnd);
                 u32::MAX
             }
         }
@@ -531,7 +542,7 @@ impl Congestion {
     pub fn exit_recovery(&mut self, flight: u32) {
         match self.phase {
             Phase::Open => return,
-            Phase::ModelRecovery => {}
+            Phase::ModelRecovery => self.restore_model(),
             Phase::PrrRecovery(_) => self.cwnd = self.ssthresh,
             // RFC 6582 section 3.2 step 3, full acknowledgement, choice (1): no burst
             Phase::NewRenoRecovery => {
@@ -542,6 +553,18 @@ impl Congestion {
         self.cwnd = self.cwnd.clamp(self.smss, MAX_CWND);
         self.phase = Phase::Open;
         self.timed_out = false;
+    }
+
+    /// What the last time-out took for lost is repaired.
+    pub fn exit_loss(&mut self) {
+        self.restore_model();
+    }
+
+    /// A model's window does not suffer from a loss for longer than its repair takes.
+    fn restore_model(&mut self) {
+        if let Control::Bbr(bbr) = &mut self.control {
+            self.cwnd = bbr.on_repaired(self.cwnd);
+        }
     }
 
     /// The retransmission timer expired while `flight` bytes were outstanding.

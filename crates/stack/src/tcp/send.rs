@@ -374,6 +374,9 @@ impl Send {
             self.congestion.on_idle(idle, self.rtt.rto(), now);
             self.set_pace();
         }
+        if self.pacer.is_some() {
+            self.before_paced_write(now);
+        }
         self.before_queueing(now);
     }
 

@@ -1,4 +1,4 @@
-//! BBR (draft-ietf-ccwg-bbr, "BBRv3"; names as there): a model of the path instead of its losses.
+//! BBR (draft-ietf-ccwg-bbr-06, "BBRv3"; names as there): a model of the path instead of losses.
 //! The delivery rate and the shortest round trip say how much the path holds; data leaves at that
 //! rate, and never much more than that is in flight.
 //!
@@ -16,11 +16,18 @@
 //! | `phases.rs` | the states, and what leads from one to the next |
 //!
 //! Differences:
-//! * losses are judged by acknowledgement, not by lost packet;
+//! * of what one acknowledgement shows to be lost, only the segment is judged since whose sending
+//!   most was lost;
 //! * short flights lose too much by chance (see `bounds.rs`): a round trip that delivered 97 % of a
-//!   short-term bound does not lower it, and three segments more than `LossThresh` may be lost;
-//! * `extra_acked` is the most of five to ten round trips, in halves;
-//! * a router's mark (RFC 3168), on which the draft is silent, counts as too much loss.
+//!   short-term bound does not lower it, none raises it, and three segments more than `LossThresh`
+//!   may be lost;
+//! * losses are a part of what a round trip delivered, where that is more than was in flight;
+//! * the round trips that still show how little was sent in Drain and ProbeRTT lower no bound;
+//! * what an undo brings back is that of before the recovery, not of before its last round trip;
+//! * `extra_acked` is the most of five to ten round trips, in halves, and of nothing from before an
+//!   idle time;
+//! * a router's mark (RFC 3168), to which the draft leaves the answer open, counts as too much loss
+//!   while more is tried, and otherwise lowers the short-term bounds to what was delivered.
 
 use core::time::Duration;
 
@@ -31,8 +38,8 @@ mod model;
 mod phases;
 
 use super::pacing::quantum;
-use super::{AckSample, MAX_CWND, initial_window};
-use bounds::{Bounds, Limits};
+use super::{AckSample, Lost, MAX_CWND, initial_window};
+use bounds::{Bounds, Limits, inflight_at_loss};
 use model::Model;
 use phases::{Cycle, FullPipe, ProbeRtt, State};
 
@@ -60,8 +67,9 @@ struct Ack {
     newly_acked: u32,
     /// `C.delivered`.
     total_delivered: u64,
-    /// `C.inflight`.
+    /// `C.inflight`, and before this acknowledgement.
     inflight: u32,
+    inflight_before: u32,
     rtt: Option<Duration>,
     cwnd_limited: bool,
 }
@@ -81,6 +89,7 @@ impl Ack {
             newly_acked: sample.delivered,
             total_delivered: sample.total_delivered,
             inflight: sample.flight,
+            inflight_before: sample.flight_before,
             rtt: sample.rtt,
             cwnd_limited: sample.cwnd_limited,
         })
@@ -103,14 +112,18 @@ pub(super) struct Bbr {
     /// `C.cwnd` and SMSS as they were when this acknowledgement came.
     cwnd: u32,
     smss: u32,
-    /// `BBR.prior_cwnd`: before ProbeRTT.
+    /// `BBR.prior_cwnd`: before ProbeRTT, or a recovery.
     prior_cwnd: u32,
-    /// The bounds before the last loss, should it turn out that nothing was lost.
+    /// Losses are being repaired.
+    repairing: bool,
+    /// The bounds before the last loss, should it turn out that nothing was lost, and the state
+    /// that it ended (`BBR.undo_state`).
     undo: Limits,
+    undo_state: Option<State>,
 }
 
 impl Bbr {
-    /// `BBRInit`.
+    /// `Init`.
     pub(super) fn new(cwnd: u32, smss: u32) -> Self {
         let mut bbr = Bbr {
             state: State::Startup,
@@ -124,14 +137,16 @@ impl Bbr {
             cwnd,
             smss,
             prior_cwnd: 0,
+            repairing: false,
             undo: Limits::NONE,
+            undo_state: None,
         };
-        // `BBRInitPacingRate`, before a round trip is known
+        // `InitPacingRate`, before a round trip is known
         bbr.seed(Duration::from_millis(1), cwnd);
         bbr
     }
 
-    /// `BBRInitPacingRate`: the first window in the round trip of the handshake.
+    /// `InitPacingRate`: the first window in the round trip of the handshake.
     pub(super) fn seed(&mut self, rtt: Duration, cwnd: u32) {
         if self.model.max_bw() == 0 {
             let nanos = rtt.as_nanos().max(1);
@@ -156,12 +171,9 @@ impl Bbr {
         self.state == State::ProbeRtt
     }
 
-    /// `BBRUpdateOnACK`: the window after an acknowledgement.
+    /// `UpdateOnACK`: the window after an acknowledgement.
     pub(super) fn on_ack(&mut self, sample: &AckSample, cwnd: u32, smss: u32) -> u32 {
         (self.cwnd, self.smss) = (cwnd, smss);
-        if sample.lost > 0 {
-            self.bounds.note_loss(sample.total_delivered);
-        }
         let Some(ack) = Ack::of(sample) else {
             return cwnd;
         };
@@ -176,7 +188,7 @@ impl Bbr {
         self.cwnd
     }
 
-    /// `BBRUpdateModelAndState`.
+    /// `UpdateModelAndState`.
     fn update_model_and_state(&mut self, ack: &Ack) {
         self.bounds.update_latest(ack);
         if self.model.update_round(ack) {
@@ -196,20 +208,23 @@ impl Bbr {
         self.bounds.advance_latest(ack);
     }
 
-    /// `BBRUpdateCongestionSignals` and `BBRAdaptLowerBoundsFromCongestion`: once in a round trip.
+    /// `UpdateCongestionSignals` and `AdaptLowerBoundsFromCongestion`: once in a round trip.
     fn update_congestion_signals(&mut self) {
+        if self.is_slowness_echoing() {
+            return;
+        }
         if self.bounds.is_loss_round_start() && !self.state.probes_bw() {
             let (max_bw, cwnd) = (self.model.max_bw(), self.cwnd);
             self.bounds.adapt_short_term(max_bw, cwnd);
         }
     }
 
-    /// `BBR.bw`: what the model allows now (`BBRBoundBWForModel`).
+    /// `BBR.bw`: what the model allows now (`BoundBWForModel`).
     fn bw(&self) -> u64 {
         self.model.max_bw().min(self.bounds.limits.bw_shortterm)
     }
 
-    /// `BBRBDPMultiple`, the gain in percent.
+    /// `BDPMultiple`, the gain in percent.
     fn bdp(&self, bw: u64, percent: u64) -> u32 {
         let Some(rtt) = self.model.min_rtt() else {
             return initial_window(self.smss);
@@ -222,7 +237,7 @@ impl Bbr {
         self.smss.saturating_mul(MIN_PIPE_CWND)
     }
 
-    /// `BBRQuantizationBudget`: room for what is being collected into emissions at both ends.
+    /// `QuantizationBudget`: room for what is being collected into emissions at both ends.
     fn with_budget(&self, inflight: u32) -> u32 {
         let offload = quantum(self.pacing_rate, self.smss).saturating_mul(3);
         let inflight = inflight.max(offload).max(self.min_pipe());
@@ -232,17 +247,17 @@ impl Bbr {
         }
     }
 
-    /// `BBRInflight(1.0)`.
+    /// `Inflight(1.0)`.
     fn inflight(&self, bw: u64) -> u32 {
         self.with_budget(self.bdp(bw, 100))
     }
 
-    /// `BBRTargetInflight`.
+    /// `TargetInflight`.
     fn target_inflight(&self) -> u32 {
         self.bdp(self.bw(), 100).min(self.cwnd)
     }
 
-    /// `BBRSetPacingRateWithGain`: while the pipe is not known to be full, only upwards.
+    /// `SetPacingRateWithGain`: while the pipe is not known to be full, only upwards.
     fn set_pacing_rate(&mut self, percent: u64) {
         let rate = u128::from(self.bw()) * u128::from(percent * (100 - PACING_MARGIN_PERCENT));
         let rate = u64::try_from(rate / 10_000).unwrap_or(u64::MAX);
@@ -251,7 +266,7 @@ impl Bbr {
         }
     }
 
-    /// `BBRSetCwnd`.
+    /// `SetCwnd`.
     fn set_cwnd(&mut self, ack: &Ack) {
         let held = self.bdp(self.bw(), self.state.cwnd_gain());
         let most = self.with_budget(held.saturating_add(self.model.extra_acked()));
@@ -265,7 +280,7 @@ impl Bbr {
         self.cwnd = self.cwnd.max(self.min_pipe()).min(cap).min(MAX_CWND);
     }
 
-    /// `BBRBoundCwndForProbeRTT` and `BBRBoundCwndForModel`.
+    /// `BoundCwndForProbeRTT` and `BoundCwndForModel`.
     fn cwnd_cap(&self) -> u32 {
         let longterm = match self.state {
             State::Startup | State::Drain => NONE,
@@ -279,23 +294,59 @@ impl Bbr {
         longterm.min(self.bounds.limits.inflight_shortterm)
     }
 
-    /// A recovery begins, or a time-out has come: what an undo would bring back.
-    pub(super) fn before_loss(&mut self) {
+    /// `SaveStateUponLoss`: a recovery begins, or a time-out has come.
+    pub(super) fn before_loss(&mut self, cwnd: u32) {
+        self.cwnd = cwnd;
+        self.save_cwnd();
+        self.repairing = true;
         self.undo = self.bounds.limits;
+        self.undo_state = None;
+        self.bounds.note_loss(self.model.delivered(), 0);
     }
 
-    /// Nothing had been lost.
+    /// `HandleLostPacket`. `cwnd` and `C.delivered` as they are now.
+    pub(super) fn on_lost(&mut self, lost: &Lost, (cwnd, delivered): (u32, u64), now: Instant) {
+        self.cwnd = cwnd;
+        self.model.set_delivered(delivered);
+        self.bounds.note_loss(delivered, lost.ranges);
+        if let Some(inflight) = inflight_at_loss(lost, self.smss)
+            && self.probes_now()
+        {
+            self.on_inflight_too_high(inflight, lost.app_limited, now);
+        }
+    }
+
+    /// What was lost is repaired: the window to go on with, until the next acknowledgement bounds
+    /// it.
+    pub(super) fn on_repaired(&mut self, cwnd: u32) -> u32 {
+        self.repairing = false;
+        self.cwnd = cwnd.max(self.prior_cwnd);
+        self.cwnd
+    }
+
+    /// `SaveCwnd`.
+    fn save_cwnd(&mut self) {
+        let spoilt = self.repairing || self.state == State::ProbeRtt;
+        let least = if spoilt { self.prior_cwnd } else { 0 };
+        self.prior_cwnd = self.cwnd.max(least);
+    }
+
+    /// `HandleSpuriousLossDetection`: nothing had been lost.
     pub(super) fn undo(&mut self) {
+        self.repairing = false;
         self.bounds.forgive(self.undo);
         self.full.reset();
+        let state = self.undo_state.take();
+        self.return_to(state);
     }
 
-    /// The peer saw a router's mark (RFC 3168): as much as too much loss.
+    /// The peer saw a router's mark (RFC 3168): as much as too much loss. Without SACK, something
+    /// is lost.
     pub(super) fn on_mark(&mut self) {
-        self.bounds.note_mark();
+        self.bounds.note_mark(self.model.delivered());
     }
 
-    /// `BBRHandleRestartFromIdle`: data is about to leave, with nothing in flight.
+    /// `HandleRestartFromIdle`: data is about to leave, with nothing in flight.
     pub(super) fn on_restart(&mut self, now: Instant) {
         self.idle_restart = true;
         self.model.restart_aggregation(now);

@@ -43,6 +43,8 @@ pub struct Pacer {
     wait: Instant,
     /// Kept back by the rate, since when nothing else kept it back.
     held: bool,
+    /// Whether something might have left at the last look.
+    due: bool,
     rounds: Rounds,
 }
 
@@ -67,6 +69,7 @@ impl Pacer {
             next: Instant::ZERO,
             wait: Instant::FAR_FUTURE,
             held: false,
+            due: true,
             rounds: Rounds::default(),
         }
     }
@@ -97,6 +100,18 @@ impl Pacer {
     #[must_use]
     pub fn wait(&self) -> Instant {
         self.wait
+    }
+
+    /// Notes whether data may leave now, for [`Pacer::is_due`].
+    pub fn look(&mut self, now: Instant) {
+        self.due = self.next <= now;
+    }
+
+    /// Whether data might have left at the last look.
+    #[inline]
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.due
     }
 
     /// Whether data may leave now; if not, [`Pacer::wait`] says when.

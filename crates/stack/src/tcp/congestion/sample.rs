@@ -72,6 +72,24 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
+/// What was found lost at once, as far as a model of the path cares (draft-ietf-ccwg-bbr section
+/// 5.5.10.2). All but `ranges` is of the segment since whose sending most was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Ranges of sequence numbers that do not touch.
+    pub ranges: u32,
+    /// Its bytes.
+    pub len: u32,
+    /// In flight when it left, itself included (P.tx_in_flight); 0: not known.
+    pub tx_in_flight: u32,
+    /// Bytes lost since then, itself included (C.lost - P.lost).
+    pub since: u32,
+    /// Bytes delivered since then (C.delivered - P.delivered).
+    pub delivered: u32,
+    /// The application had left the pipe unfilled when it left.
+    pub app_limited: bool,
+}
+
 impl RateSample {
     /// Bytes per second.
     #[must_use]

@@ -165,11 +165,13 @@ impl Send {
         }
     }
 
-    /// The application has nothing more: the path could perhaps carry more than it is given.
+    /// The application has nothing more: the path could perhaps carry more than it is given. (Not
+    /// while the rate would keep it back: the application may yet write in time.)
     #[inline]
-    fn note_starvation(&mut self) {
+    pub(super) fn note_starvation(&mut self) {
         let flight = self.flight();
-        if flight < self.congestion.cwnd() {
+        let kept_back = self.pacer.as_ref().is_some_and(|p| !p.is_due());
+        if flight < self.congestion.cwnd() && !kept_back {
             self.sent.starve(flight);
         }
     }

@@ -67,10 +67,15 @@ impl Send {
 
     /// What to send next, if the rate allows it now.
     pub(super) fn next_paced(&mut self, limit: u32, now: Instant) -> Option<Plan> {
-        let quantum = self.pacer.as_ref().map_or(u32::MAX, |p| p.quantum());
-        let plan = self.choose(limit.min(quantum));
         let pacer = self.pacer.as_mut()?;
-        pacer.note_window(self.cwnd_limited);
+        pacer.look(now);
+        let quantum = pacer.quantum();
+        let plan = self.choose(limit.min(quantum));
+        // what is sent again has found room in the window; a model asks whether it was full
+        let hole = plan.as_ref().is_some_and(|p| p.why == Why::Hole);
+        let roomy = hole && self.sent.rate().is_measured();
+        let pacer = self.pacer.as_mut()?;
+        pacer.note_window(self.cwnd_limited && !roomy);
         match plan {
             // what answers a timer does not wait for another
             Some(plan) if plan.len > 0 && matches!(plan.why, Why::Next | Why::Hole) => {
@@ -89,6 +94,16 @@ impl Send {
         let flight = self.flight();
         if let Some(pacer) = &mut self.pacer {
             pacer.on_sent(len, flight, now);
+        }
+    }
+
+    /// The application is about to write: was there nothing to send when the rate allowed some?
+    pub(super) fn before_paced_write(&mut self, now: Instant) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.look(now);
+        }
+        if self.unsent() == 0 && self.sent.lost() == 0 {
+            self.note_starvation();
         }
     }
 

@@ -112,6 +112,10 @@ impl Send {
         if begins {
             self.enter_recovery(RecoveryKind::Sack);
         }
+        if found.lost > 0 {
+            let delivered = self.sent.rate().delivered();
+            self.congestion.on_lost(&found.what, delivered, now);
+        }
         found.lost
     }
 
@@ -167,6 +171,7 @@ impl Send {
         self.loss = None;
         self.rack.on_recovered();
         self.end_undo();
+        self.congestion.exit_loss();
     }
 
     /// The retransmission timer has expired.
@@ -188,7 +193,9 @@ impl Send {
         self.begin_undo(true);
         if self.sack {
             let time = self.rack.time_of_timeout(&self.rtt);
-            self.sent.on_timeout(self.mss, time, now);
+            let lost = self.sent.on_timeout(self.mss, time, now);
+            let delivered = self.sent.rate().delivered();
+            self.congestion.on_lost(&lost, delivered, now);
         } else {
             self.nxt = self.una;
         }

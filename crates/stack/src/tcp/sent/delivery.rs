@@ -179,11 +179,15 @@ impl Delivery {
 }
 
 impl Sent {
-    /// The rate sample of `delivery`, after everything it delivered was marked.
+    /// The rate sample of `delivery`, after everything it delivered was marked. None when less than
+    /// a round trip has passed since the newest of it was sent again: it is the original that was
+    /// answered (draft-ietf-ccwg-bbr-06 section 4.1.2.3).
     pub fn rate_sample(&mut self, delivery: &Delivery) -> Option<RateSample> {
         let newest = delivery.newest.as_ref()?;
         let starved = newest.fate.has(Fate::STARVED);
-        self.rate
-            .sample((newest.sent_at, newest.stamp), delivery.now, starved)
+        let sent = (newest.sent_at, newest.stamp);
+        let sample = self.rate.sample(sent, delivery.now, starved)?;
+        let early = newest.fate.has(Fate::RESENT) && sample.interval < delivery.min_rtt;
+        (!early).then_some(sample)
     }
 }

@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 
+use super::super::congestion::Lost;
 use super::super::rack::Latest;
 use super::super::seq::SeqNum;
 use super::{Again, Fate, Sent, SeqRange, age, sent_after};
@@ -27,6 +28,8 @@ pub struct Found {
     pub lost: u32,
     /// Of these, octets that had been sent again.
     pub resent: u32,
+    /// What of it concerns a model of the path.
+    pub what: Lost,
     /// When to look again, from now.
     pub wait: Option<Duration>,
 }
@@ -57,7 +60,6 @@ impl Sent {
         let mut found = Found::default();
         self.detect_originals(w, &mut found);
         self.detect_resent(w, &mut found);
-        self.rate.on_lost(found.lost);
         found
     }
 
@@ -67,7 +69,7 @@ impl Sent {
         while let Some(&r) = self.records.get(at) {
             if !r.fate.has(SETTLED) {
                 match w.judge(r.sent_at, r.end, false) {
-                    Verdict::Lost => found.lost += self.lose(at),
+                    Verdict::Lost => found.lost += self.lose(at, &mut found.what),
                     Verdict::Wait(wait) => {
                         found.wait = Some(wait);
                         break;
@@ -88,7 +90,7 @@ impl Sent {
                 if r.in_flight() && r.fate.has(Fate::RESENT) && r.sent_at == front.at {
                     match w.judge(r.sent_at, r.end, true) {
                         Verdict::Lost => {
-                            let bytes = self.lose(at);
+                            let bytes = self.lose(at, &mut found.what);
                             found.lost += bytes;
                             found.resent += bytes;
                         }
@@ -114,14 +116,26 @@ impl Sent {
     }
 
     /// The record at `index` is taken for lost; its octets.
-    fn lose(&mut self, index: usize) -> u32 {
+    fn lose(&mut self, index: usize, what: &mut Lost) -> u32 {
+        let before = index.checked_sub(1).and_then(|at| self.records.get(at));
+        let touches = before.is_some_and(|r| r.fate.has(Fate::LOST));
         let Some(r) = self.records.get_mut(index) else {
             return 0;
         };
         r.fate = r.fate.with(Fate::LOST);
-        self.lost += r.len();
+        let len = r.len();
+        self.lost += len;
         self.next_lost = self.next_lost.min(r.start);
-        r.len()
+        self.rate.on_lost(len);
+        let since = self.rate.lost_since(&r.stamp);
+        what.ranges += u32::from(!touches);
+        if since > what.since {
+            (what.len, what.since) = (len, since);
+            what.tx_in_flight = r.stamp.flight;
+            what.delivered = self.rate.delivered_since(&r.stamp);
+            what.app_limited = r.fate.has(Fate::STARVED);
+        }
+        len
     }
 
     /// The first octets that are lost, and how many. Whoever sends them again says so with
@@ -153,12 +167,12 @@ impl Sent {
     }
 
     /// RACK_mark_losses_on_RTO: the first `smss` octets, and whatever left at least `time` ago.
-    pub fn on_timeout(&mut self, smss: u32, time: Duration, now: Instant) {
+    pub fn on_timeout(&mut self, smss: u32, time: Duration, now: Instant) -> Lost {
         let first = self.records.front().copied();
         if let Some(r) = first.filter(|r| r.in_flight() && r.len() > smss) {
             self.cut(0, r.start + smss);
         }
-        self.lose_if(|index, sent_at| index == 0 || age(now, sent_at) >= time);
+        self.lose_if(|index, sent_at| index == 0 || age(now, sent_at) >= time)
     }
 
     /// Everything in flight is lost: it was too large for the path.
@@ -166,16 +180,16 @@ impl Sent {
         self.lose_if(|_, _| true);
     }
 
-    fn lose_if(&mut self, is_lost: impl Fn(usize, Instant) -> bool) {
-        let mut lost = 0;
+    fn lose_if(&mut self, is_lost: impl Fn(usize, Instant) -> bool) -> Lost {
+        let mut what = Lost::default();
         for index in 0..self.records.len() {
             let record = self.records.get(index);
             let due = record.is_some_and(|r| r.in_flight() && is_lost(index, r.sent_at));
             if due {
-                lost += self.lose(index);
+                self.lose(index, &mut what);
             }
         }
-        self.rate.on_lost(lost);
+        what
     }
 
     /// Nothing was lost after all: what has not been sent again is in flight.

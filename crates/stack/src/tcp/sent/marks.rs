@@ -155,6 +155,9 @@ impl Sent {
     //# highest sequence number of the retransmitted segment unless NextSeg () rule (4) was invoked
     //# for this retransmission.
     pub fn on_retransmit(&mut self, start: SeqNum, end: SeqNum, now: Instant, flight: u32) {
+        if flight <= end - start {
+            self.rate.begin(now); // nothing else is on its way: the time until now says nothing
+        }
         let stamp = self.rate.stamp(now, flight);
         let mut at = self.index_of(start);
         if self.begins_within(at, start) {

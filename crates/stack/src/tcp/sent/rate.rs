@@ -120,8 +120,18 @@ impl Rate {
         self.lost += u64::from(bytes);
     }
 
+    /// C.delivered - P.delivered.
+    pub(super) fn delivered_since(&self, stamp: &Stamp) -> u32 {
+        (self.delivered as u32).wrapping_sub(stamp.delivered)
+    }
+
+    /// C.lost - P.lost.
+    pub(super) fn lost_since(&self, stamp: &Stamp) -> u32 {
+        (self.lost as u32).wrapping_sub(stamp.lost)
+    }
+
     /// The sample of an acknowledgement whose most recently sent record left then, with that stamp.
-    /// (That it takes no less than a round trip holds by itself: the acknowledging interval begins
+    /// (Of what was sent once it takes no less than a round trip: the acknowledging interval begins
     /// before the record left.)
     #[inline]
     pub(super) fn sample(
@@ -137,7 +147,7 @@ impl Rate {
         let acknowledging = now.as_nanos().saturating_sub(sent_at.as_nanos())
             + u64::from(stamp.since_delivered) * 1000;
         let nanos = acknowledging.max(u64::from(stamp.since_first) * 1000);
-        let delivered = u64::from((self.delivered as u32).wrapping_sub(stamp.delivered));
+        let delivered = u64::from(self.delivered_since(&stamp));
         if nanos == 0 {
             return None;
         }
@@ -146,7 +156,7 @@ impl Rate {
             interval: Duration::from_nanos(nanos),
             prior_delivered: self.delivered.saturating_sub(delivered),
             tx_in_flight: stamp.flight,
-            lost: u64::from((self.lost as u32).wrapping_sub(stamp.lost)),
+            lost: u64::from(self.lost_since(&stamp)),
             app_limited: starved,
         })
     }

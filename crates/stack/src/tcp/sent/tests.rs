@@ -497,3 +497,54 @@ fn delivery_rate() {
     sent.acknowledge(S(6100), &mut delivery);
     assert!(sent.rate_sample(&delivery).expect("one").app_limited);
 }
+
+/// Draft BBR section 4.1.2.3: what answers sooner than any round trip answers the original.
+#[test]
+fn an_early_answer_is_no_sample() {
+    for (answered, sampled) in [(55, false), (75, true)] {
+        let mut sent = Sent::new(S(0));
+        sent.push(S(0), S(100), at(1), 100);
+        sent.on_retransmit(S(0), S(100), at(50), 100);
+        let least = Duration::from_millis(20);
+        let mut delivery = Delivery::new(at(answered), least, None, S(0));
+        sent.acknowledge(S(100), &mut delivery);
+        let sample = sent.rate_sample(&delivery);
+        assert_eq!(sample.is_some(), sampled, "{answered}");
+        // nothing else was on its way: the time before says nothing
+        if let Some(sample) = sample {
+            assert_eq!(sample.interval, Duration::from_millis(25));
+        }
+    }
+}
+
+/// Draft BBR section 5.5.10.2: ranges, and what was lost since the segment left.
+#[test]
+fn what_is_lost_is_told_in_ranges() {
+    let mut sent = Sent::new(S(0));
+    for n in 0..10u32 {
+        sent.push(
+            S(n * 100),
+            S(n * 100 + 100),
+            at(u64::from(n)),
+            n * 100 + 100,
+        );
+    }
+    let mut delivery = news(30, S(0));
+    for n in [2, 5, 9] {
+        sent.sack((S(n * 100), S(n * 100 + 100)), &mut delivery);
+    }
+    let waiting = Waiting {
+        rack: Latest {
+            at: at(9),
+            end: S(1000),
+            rtt: Duration::from_millis(21),
+            resent: false,
+        },
+        time: Duration::ZERO,
+        now: at(30),
+    };
+    let found = sent.detect(&waiting);
+    assert_eq!((found.lost, found.what.ranges), (700, 3));
+    let last = (found.what.len, found.what.tx_in_flight, found.what.since);
+    assert_eq!(last, (100, 900, 700));
+}

@@ -79,14 +79,15 @@ fn probe_rtt_empties_the_path_now_and_then() {
     assert!(!low.is_empty() && (1..=3).contains(&times), "{low:?}");
 }
 
-/// Two flows, the second later: each gets its part.
+/// Two flows, the second later: each gets its part, in the course of some cycles (nothing is lost:
+/// only their probes bring them together).
 #[test]
 fn two_flows_share() {
     let mut f = flows(2 * BDP, 0);
     f.start();
     f.run(MS(2000));
     f.start();
-    f.run(MS(10_000));
+    f.run(MS(35_000));
     let bytes = f.run(MS(20_000));
     let shares: Vec<f64> = bytes.iter().map(|&b| f.share(b, MS(20_000))).collect();
     assert!(shares.iter().sum::<f64>() > 0.9, "{shares:?}");
@@ -107,4 +108,40 @@ fn a_short_queue_is_respected() {
     assert!(share > 0.8, "{share} {info:#?}");
     assert!(again < bytes / 50, "{again} of {bytes} {info:#?}");
     assert_eq!(info.timeouts, 0);
+}
+
+/// Losses at random, fewer than `LossThresh`, leave most of a path with a queue of one
+/// bandwidth-delay product, however long it is. (Without any, headers, the pacing margin and
+/// ProbeRTT leave 0.94.)
+#[test]
+fn random_losses_cost_little_on_long_paths() {
+    // one way; bytes per second; lost per million; share
+    for (one_way, rate, loss, least) in [
+        (10, 12_500_000, 1000, 0.86),
+        (10, 12_500_000, 10_000, 0.83),
+        (50, 6_250_000, 1000, 0.86),
+        (50, 6_250_000, 10_000, 0.83),
+    ] {
+        let slow = Bottleneck {
+            rate,
+            queue: rate * 2 * one_way / 1000,
+            mark_above: u64::MAX / 1_000_000_000,
+        };
+        let faults = Faults {
+            loss,
+            one_way: true,
+            ..Faults::default()
+        };
+        let mut f = Flows::with(MS(one_way), slow, faults, |config| {
+            config.tcp.congestion = CongestionControl::Bbr;
+            config.tcp.receive_buffer = 4 << 20; // what holds Startup back is not looked at here
+        });
+        f.start();
+        f.run(MS(3000));
+        let bytes = f.run(MS(12_000))[0];
+        let share = f.share(bytes, MS(12_000));
+        let info = f.info(f.ids[0]);
+        assert!(share > least, "{one_way} {loss} {share} {info:#?}");
+        assert_eq!(info.timeouts, 0);
+    }
 }

@@ -1,16 +1,19 @@
-//! What losses say about the path: draft-ietf-ccwg-bbr sections 5.5.10 and 5.5.11.
+//! What losses say about the path: draft-ietf-ccwg-bbr-06 sections 5.5.10 and 5.5.11.
 //!
 //! * long term: `inflight_longterm`, the most that went well when more was tried;
 //! * short term: `bw_shortterm` and `inflight_shortterm`, lowered by losses while nothing more is
 //!   tried, forgotten before the next try.
 
-use super::{Ack, MIN_PIPE_CWND, NONE, PACING_MARGIN_PERCENT};
+use super::{Ack, Lost, MIN_PIPE_CWND, NONE, PACING_MARGIN_PERCENT};
 
 /// `BBR.LossThresh`, percent: more is too much.
 const LOSS_THRESH: u64 = 2;
 /// Segments beyond that which may be chance: of 170 in flight with 1 % lost at random, every fifth
-/// flight loses more than 2 %, one in five hundred three segments more than that.
+/// flight loses more than 2 %, one in five hundred three segments more than that. (The draft, which
+/// wants to bear 1 % on average, has nothing of the kind.)
 const LOSS_CHANCE: u64 = 3;
+/// But no more than this part of the flight: of ten segments, one lost is too much.
+const CHANCE_SHARE: u64 = 20;
 /// `BBR.Beta`, percent: what a round trip with losses leaves.
 const BETA: u64 = 70;
 /// Percent: a round trip that delivered so much of a bound does not lower it. The sender keeps 1 %
@@ -44,10 +47,12 @@ pub(super) struct Bounds {
     loss_round_delivered: u64,
     loss_round_start: bool,
     loss_in_round: bool,
-    /// Acknowledgements of this round that found something lost.
-    pub(super) loss_events: u8,
-    /// A router has marked since the last acknowledgement.
+    /// Ranges of sequence numbers lost in this round.
+    pub(super) lost_ranges: u32,
+    /// A router has marked since the last acknowledgement, or something is lost and, without SACK,
+    /// nobody knows how much.
     marked: bool,
+    marked_in_round: bool,
     bw_latest: u64,
     pub(super) inflight_latest: u32,
 }
@@ -59,8 +64,9 @@ impl Default for Bounds {
             loss_round_delivered: 0,
             loss_round_start: false,
             loss_in_round: false,
-            loss_events: 0,
+            lost_ranges: 0,
             marked: false,
+            marked_in_round: false,
             bw_latest: 0,
             inflight_latest: 0,
         }
@@ -68,21 +74,22 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// `BBRNoteLoss`.
-    pub(super) fn note_loss(&mut self, delivered: u64) {
+    /// `NoteLoss`.
+    pub(super) fn note_loss(&mut self, delivered: u64, ranges: u32) {
         if !self.loss_in_round {
             self.loss_round_delivered = delivered;
         }
         self.loss_in_round = true;
-        self.loss_events = self.loss_events.saturating_add(1);
+        self.lost_ranges = self.lost_ranges.saturating_add(ranges);
     }
 
-    pub(super) fn note_mark(&mut self) {
-        self.loss_in_round = true;
+    pub(super) fn note_mark(&mut self, delivered: u64) {
+        self.note_loss(delivered, 0);
         self.marked = true;
+        self.marked_in_round = true;
     }
 
-    /// `BBRUpdateLatestDeliverySignals`.
+    /// `UpdateLatestDeliverySignals`.
     pub(super) fn update_latest(&mut self, ack: &Ack) {
         self.loss_round_start = ack.prior_delivered >= self.loss_round_delivered;
         if self.loss_round_start {
@@ -92,31 +99,37 @@ impl Bounds {
         self.inflight_latest = self.inflight_latest.max(ack.delivered);
     }
 
-    /// `BBRAdvanceLatestDeliverySignals`; the round's losses have been dealt with.
+    /// `AdvanceLatestDeliverySignals`; the round's losses have been dealt with.
     pub(super) fn advance_latest(&mut self, ack: &Ack) {
         self.marked = false;
         if self.loss_round_start {
             (self.bw_latest, self.inflight_latest) = (ack.bw, ack.delivered);
-            self.loss_in_round = false;
-            self.loss_events = 0;
+            self.forget_round();
         }
+    }
+
+    fn forget_round(&mut self) {
+        self.loss_in_round = false;
+        self.lost_ranges = 0;
+        self.marked_in_round = false;
     }
 
     pub(super) fn is_loss_round_start(&self) -> bool {
         self.loss_round_start
     }
 
-    /// `BBRIsInflightTooHigh`.
+    /// `IsInflightTooHigh`.
     pub(super) fn is_inflight_too_high(&self, ack: &Ack, smss: u32) -> bool {
-        let tolerable = u64::from(ack.tx_in_flight) * LOSS_THRESH / 100;
-        self.marked || ack.lost > tolerable + u64::from(smss) * LOSS_CHANCE
+        let lost = u32::try_from(ack.lost).unwrap_or(u32::MAX);
+        let judged = judged(ack.tx_in_flight, ack.delivered, lost);
+        self.marked || ack.lost > tolerable(judged, smss)
     }
 
     pub(super) fn is_marked(&self) -> bool {
         self.marked
     }
 
-    /// `BBRInitLowerBounds` and `BBRLossLowerBounds`, after a round trip with losses.
+    /// `InitLowerBounds` and `LossLowerBounds`, after a round trip with losses.
     pub(super) fn adapt_short_term(&mut self, max_bw: u64, cwnd: u32) {
         if !self.loss_in_round {
             return;
@@ -132,28 +145,30 @@ impl Bounds {
         if *inflight == NONE {
             *inflight = cwnd;
         }
-        // what our own margin and tolerable losses explain is no sign that there is less
-        if self.bw_latest < *bw / 100 * EXPLAINED {
+        // what our own margin and tolerable losses explain is no sign that there is less; a mark,
+        // which takes nothing from what is delivered, is
+        let enough = if self.marked_in_round { 100 } else { EXPLAINED };
+        if self.bw_latest < *bw / 100 * enough {
             *bw = self.bw_latest.max(*bw / 100 * BETA);
         }
-        if u64::from(self.inflight_latest) < u64::from(*inflight) * EXPLAINED / 100 {
+        if u64::from(self.inflight_latest) < u64::from(*inflight) * enough / 100 {
             *inflight = self.inflight_latest.max(beta(*inflight));
         }
     }
 
-    /// `BBRResetShortTermModel`.
+    /// `ResetShortTermModel`.
     pub(super) fn reset_short_term(&mut self) {
         self.limits.bw_shortterm = u64::MAX;
         self.limits.inflight_shortterm = NONE;
     }
 
-    /// `BBRResetCongestionSignals`.
+    /// `ResetCongestionSignals`.
     pub(super) fn reset_signals(&mut self) {
-        self.loss_in_round = false;
+        self.forget_round();
         (self.bw_latest, self.inflight_latest) = (0, 0);
     }
 
-    /// `BBRInflightWithHeadroom`.
+    /// `InflightWithHeadroom`.
     pub(super) fn with_headroom(&self, smss: u32) -> u32 {
         let most = self.limits.inflight_longterm;
         if most == NONE {
@@ -172,9 +187,38 @@ impl Bounds {
             inflight_shortterm: now.inflight_shortterm.max(before.inflight_shortterm),
             inflight_longterm: now.inflight_longterm.max(before.inflight_longterm),
         };
-        self.loss_in_round = false;
-        self.loss_events = 0;
+        self.forget_round();
     }
+}
+
+/// What losses are a part of: what was in flight when a segment left. When a window had closed and
+/// little was, losses of all that had left before it are found in its round trip, too; then what
+/// became of that says more. (The draft looks at the flight alone.)
+fn judged(tx_in_flight: u32, delivered: u32, lost: u32) -> u32 {
+    tx_in_flight.max(delivered.saturating_add(lost))
+}
+
+/// Bytes that may be lost of so many in flight: `LossThresh`, and chance.
+fn tolerable(in_flight: u32, smss: u32) -> u64 {
+    let in_flight = u64::from(in_flight);
+    let chance = (u64::from(smss) * LOSS_CHANCE).min(in_flight / CHANCE_SHARE);
+    in_flight * LOSS_THRESH / 100 + chance
+}
+
+/// `InflightAtLoss`, if it is too much that was lost: how much of the flight went well. The segment
+/// may be of many packets; then a part of it did.
+pub(super) fn inflight_at_loss(lost: &Lost, smss: u32) -> Option<u32> {
+    let since = u64::from(lost.since);
+    let judged = judged(lost.tx_in_flight, lost.delivered, lost.since);
+    if lost.tx_in_flight == 0 || since <= tolerable(judged, smss) {
+        return None;
+    }
+    let before = lost.tx_in_flight.saturating_sub(lost.len);
+    let lost_before = since.saturating_sub(u64::from(lost.len));
+    let budget = tolerable(before, smss).saturating_sub(lost_before);
+    // each octet more in flight makes the budget greater, too
+    let prefix = budget * 100 / (100 - LOSS_THRESH);
+    Some(before.saturating_add(prefix.min(u64::from(lost.len)) as u32))
 }
 
 /// Beta times so much.

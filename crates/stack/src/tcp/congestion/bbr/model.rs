@@ -1,4 +1,4 @@
-//! What the path can: the network path model of draft-ietf-ccwg-bbr section 5.5.
+//! What the path can: the network path model of draft-ietf-ccwg-bbr-06 section 5.5.
 
 use core::time::Duration;
 
@@ -19,6 +19,8 @@ pub(super) struct Model {
     max_bw: [u64; 2],
     min_rtt: Option<Duration>,
     min_rtt_stamp: Instant,
+    /// `C.delivered` as far as known.
+    delivered: u64,
     next_round_delivered: u64,
     round_start: bool,
     round_count: u64,
@@ -58,22 +60,31 @@ impl Model {
         before.max(now)
     }
 
-    /// `BBRUpdateRound`: whether this acknowledges something sent after the last round began.
+    /// `UpdateRound`: whether this acknowledges something sent after the last round began.
     pub(super) fn update_round(&mut self, ack: &Ack) -> bool {
+        self.delivered = ack.total_delivered;
         self.round_start = ack.prior_delivered >= self.next_round_delivered;
         if self.round_start {
-            self.start_round(ack.total_delivered);
+            self.start_round();
             self.round_count += 1;
         }
         self.round_start
     }
 
-    /// `BBRStartRound`.
-    pub(super) fn start_round(&mut self, delivered: u64) {
-        self.next_round_delivered = delivered;
+    /// `StartRound`.
+    pub(super) fn start_round(&mut self) {
+        self.next_round_delivered = self.delivered;
     }
 
-    /// `BBRUpdateMaxBw`.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    pub(super) fn set_delivered(&mut self, delivered: u64) {
+        self.delivered = delivered;
+    }
+
+    /// `UpdateMaxBw`.
     pub(super) fn update_max_bw(&mut self, ack: &Ack) {
         if ack.bw >= self.max_bw() || !ack.app_limited {
             let [_, now] = &mut self.max_bw;
@@ -81,7 +92,7 @@ impl Model {
         }
     }
 
-    /// `BBRAdvanceMaxBwFilter`: a cycle is over. (One without a sample forgets nothing.)
+    /// `AdvanceMaxBwFilter`: a cycle is over. (One without a sample forgets nothing.)
     pub(super) fn advance_max_bw_filter(&mut self) {
         let [_, now] = self.max_bw;
         if now > 0 {
@@ -89,7 +100,7 @@ impl Model {
         }
     }
 
-    /// The second half of `BBRUpdateMinRTT`; `stamp`: when `rtt` was seen.
+    /// The second half of `UpdateMinRTT`; `stamp`: when `rtt` was seen.
     pub(super) fn update_min_rtt(&mut self, rtt: Duration, stamp: Instant, now: Instant) {
         let expired = now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN;
         if expired || self.min_rtt.is_none_or(|least| rtt < least) {
@@ -98,7 +109,7 @@ impl Model {
         }
     }
 
-    /// `BBRUpdateACKAggregation`.
+    /// `UpdateACKAggregation`.
     pub(super) fn update_aggregation(&mut self, ack: &Ack, bw: u64, cwnd: u32, full: bool) {
         let half = if full { EXTRA_ACKED_HALF } else { 1 };
         if self.round_start {
@@ -126,6 +137,7 @@ impl Model {
         *now = extra.max(*now);
     }
 
+    /// What was delivered before counts no more.
     pub(super) fn restart_aggregation(&mut self, now: Instant) {
         self.extra.interval_start = now;
         self.extra.delivered = 0;
