@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::compare::print_json;
 
 /// Fewer that are found is a failure.
-const LEAST: usize = 30;
+const LEAST: usize = 50;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

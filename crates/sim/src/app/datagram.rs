@@ -107,6 +107,7 @@ impl Hearer {
         while let Ok((copied, len, _)) = cx.stack.udp_recv_from(self.id, &mut self.buffer) {
             any = true;
             cx.ledger.datagrams.1 += 1;
+            cx.ledger.heard.insert(plan.port);
             let got = self.buffer.get(..copied).unwrap_or_default();
             let number = got.first_chunk::<NUMBER>().map(|n| u64::from_le_bytes(*n));
             let number = number.filter(|number| *number < plan.count && len == plan.size);

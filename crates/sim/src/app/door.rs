@@ -119,7 +119,8 @@ impl Caller {
         };
         self.left -= 1;
         if let Some((local, remote)) = cx.stack.tcp_addresses(id) {
-            let conn = cx.ledger.begin(talk, [local, remote]);
+            let no_delay = [plan.up.no_delay, plan.down.no_delay];
+            let conn = cx.ledger.begin(talk, [local, remote], no_delay);
             let side = plan.up.clone();
             talkers.push(Talker::new(cx, (conn, 0), id, (local, remote), side));
         }

@@ -2,8 +2,10 @@
 //! happened.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use gannet_base::Instant;
 use gannet_stack::tcp::TcpError;
 
 /// Most failures that are written down: the first ones tell.
@@ -33,6 +35,12 @@ pub struct Conn {
     pub sent: [u64; 2],
     /// Bytes that the stack gave.
     pub received: [u64; 2],
+    /// When the stack last took and gave bytes.
+    pub wrote_at: [Instant; 2],
+    /// See `wrote_at`.
+    pub read_at: [Instant; 2],
+    /// Small segments never wait.
+    pub no_delay: [bool; 2],
     /// Sending was shut down.
     pub shut: [bool; 2],
     /// How each end ended.
@@ -61,6 +69,8 @@ pub struct Ledger {
     pub corrupts: bool,
     /// The shortest time from one host to another and back.
     pub round_trip: Duration,
+    /// Ports on which datagrams were received.
+    pub heard: BTreeSet<u16>,
     /// Datagrams sent and received.
     pub datagrams: (u64, u64),
 }
@@ -74,12 +84,15 @@ impl Ledger {
     }
 
     /// A new connection of a conversation.
-    pub fn begin(&mut self, talk: usize, ends: [SocketAddr; 2]) -> usize {
+    pub fn begin(&mut self, talk: usize, ends: [SocketAddr; 2], no_delay: [bool; 2]) -> usize {
         self.conns.push(Conn {
             talk,
             ends,
             sent: [0; 2],
             received: [0; 2],
+            wrote_at: [Instant::ZERO; 2],
+            read_at: [Instant::ZERO; 2],
+            no_delay,
             shut: [false; 2],
             over: [None; 2],
             accepted: false,
@@ -94,6 +107,16 @@ impl Ledger {
         let conn = self.conns.get_mut(index).filter(|conn| !conn.accepted)?;
         conn.accepted = true;
         Some(index)
+    }
+
+    /// The latest connection between these ends, and which of them the first is.
+    pub fn place_of(&self, (ours, theirs): (SocketAddr, SocketAddr)) -> Option<(usize, usize)> {
+        let mut conns = self.conns.iter().enumerate().rev();
+        conns.find_map(|(index, conn)| match conn.ends {
+            ends if ends == [ours, theirs] => Some((index, 0)),
+            ends if ends == [theirs, ours] => Some((index, 1)),
+            _ => None,
+        })
     }
 
     /// A connection.

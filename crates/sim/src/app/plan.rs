@@ -38,6 +38,8 @@ pub struct Side {
     pub chunk: usize,
     /// Most bytes of one read.
     pub read: usize,
+    /// Rest after each write.
+    pub beat: Duration,
     /// Rest after each read.
     pub pause: Duration,
     /// Stops reading after so many bytes, for so long.
@@ -104,6 +106,7 @@ impl Side {
             total,
             chunk: 64 << 10,
             read: 256 << 10,
+            beat: Duration::ZERO,
             pause: Duration::ZERO,
             stall: None,
             turn: None,

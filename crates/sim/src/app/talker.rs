@@ -8,6 +8,7 @@ use gannet_stack::tcp::{RecvError, SendError, Shutdown, TcpError, TcpId, TcpOpti
 
 use super::plan::{Ending, Side};
 use super::{Cx, End};
+use crate::judge::window::Window;
 use crate::pattern::{PIECE, Pattern};
 
 /// One end of a connection.
@@ -21,8 +22,12 @@ pub struct Talker {
     pub id: TcpId,
     /// When it goes on after a rest.
     pub rests_until: Instant,
+    /// When it writes again.
+    pub writes_at: Instant,
     /// There may be something to do.
     pub awake: bool,
+    /// Its congestion window, for who judges it.
+    pub window: Window,
     /// How it ended.
     pub over: Option<End>,
     side: Side,
@@ -52,7 +57,9 @@ impl Talker {
             end,
             id,
             rests_until: Instant::ZERO,
+            writes_at: Instant::ZERO,
             awake: true,
+            window: Window::default(),
             over: None,
             ours: Pattern::of(addresses.0, addresses.1),
             theirs: Pattern::of(addresses.1, addresses.0),
@@ -85,7 +92,7 @@ impl Talker {
             self.maybe_end(cx);
         }
         // whoever did something looks again before it sleeps
-        self.awake |= wrote || read;
+        self.awake |= wrote || read || self.writes_at > cx.now;
         wrote || read || self.over.is_some()
     }
 
@@ -138,7 +145,7 @@ impl Talker {
 
     fn write(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut any = false;
-        while self.sent < self.allowance() {
+        while self.sent < self.allowance() && self.writes_at <= cx.now {
             let left = self.allowance() - self.sent;
             let len = left.min(self.side.chunk.min(PIECE) as u64) as usize;
             let data = self.ours.piece(self.sent, len);
@@ -146,8 +153,10 @@ impl Talker {
                 Ok(taken) => {
                     any = true;
                     self.sent += taken as u64;
+                    self.writes_at = cx.now + self.side.beat;
                     if let Some(conn) = cx.ledger.conn(self.conn) {
                         conn.sent[self.end] = self.sent;
+                        conn.wrote_at[self.end] = cx.now;
                     }
                 }
                 Err(SendError::WouldBlock | SendError::NotConnected) => return any,
@@ -271,6 +280,7 @@ impl Talker {
             return;
         };
         conn.received[self.end] = self.received;
+        conn.read_at[self.end] = cx.now;
         let sent = conn.sent[1 - self.end];
         if let Some(at) = wrong.filter(|_| !cx.ledger.unseen) {
             let text = format!("byte {at} is wrong in {len} bytes received from {from} on");

@@ -38,9 +38,11 @@ impl Side {
         if segment.has(Flags::RST) {
             self.ack_due = None;
             self.peer_reset = true;
+            self.reset_arrives(now, segment);
             return;
         }
         self.reset_balance.0 += 1;
+        self.hears_news(segment);
         let old = self.stamp_is_old(segment);
         if segment.has(Flags::SYN) {
             self.hello(Hello::of(segment), segment.header.ack);
@@ -58,16 +60,21 @@ impl Side {
         };
         let to = from + u64::from(segment.len());
         if segment.is_empty() || to > near + (1 << 30) {
+            self.maybe_in_time_wait(now);
             return;
         }
         let before = self.handed_in_order();
         self.handed.add(from, to);
+        // RFC 9293 section 3.10.7.4: whoever sends his FIN again is answered, in TIME-WAIT too
+        let fin_again = segment.has(Flags::FIN) && self.fin_handed == Some(to);
         if segment.has(Flags::FIN) {
             self.fin_handed = Some(to);
         }
+        self.maybe_in_time_wait(now);
         // (what the window may have had no room for need not be acknowledged, nor what is older
         // than what came before: RFC 7323, PAWS)
-        if self.handed_in_order() > before && !old && to <= self.offered && !self.peer_reset {
+        let news = self.handed_in_order() > before && to <= self.offered;
+        if (news || fin_again) && !old && !self.peer_reset {
             self.ack_due.get_or_insert(now + ACK_WITHIN);
         }
     }

@@ -36,6 +36,7 @@ impl Side {
     /// # Errors
     /// The rule that it breaks.
     pub fn sent(&mut self, court: &mut Court<'_>, segment: &Segment<'_>) -> Rule {
+        self.keeps_silent(court, segment)?;
         if segment.has(Flags::RST) {
             return self.sends_reset(court, segment);
         }
@@ -49,6 +50,7 @@ impl Side {
             require!(!syn_only, "an option that belongs on a SYN");
         }
         if segment.has(Flags::ACK) {
+            self.storms(court.now, segment)?;
             self.acknowledges(court, segment)?;
         }
         let (Some(ours), Some(_)) = (self.ours, self.theirs) else {
@@ -175,7 +177,9 @@ impl Side {
             self.offered - edge
         );
         self.offered = self.offered.max(edge);
-        court.counts.zero_windows += u64::from(segment.header.window == 0);
+        self.closed = closed;
+        court.counts.zero_windows += u64::from(closed);
+        self.maybe_in_time_wait(court.now);
         self.reports(court, segment, theirs.seq)
     }
 
@@ -298,6 +302,7 @@ impl Side {
         if let Some(at) = pattern.first_wrong(from - 1, segment.data) {
             return Err(format!("byte {at} wrong"));
         }
+        self.backs_off(court, from, to)?;
         self.paces(court, from, to)?;
         self.starts_slowly(court, segment, from)?;
         if (iss as u64 + self.snd_max) >> 32 < (iss as u64 + to) >> 32 {
@@ -344,6 +349,10 @@ impl Side {
         };
         if from < self.snd_max {
             court.counts.again += 1;
+            // (what a time-out sends again may take along what was sent after it)
+            let head = self.flights.range(..=from).next_back();
+            let timer = head.map(|(_, head)| court.now - head.first.max(self.moved_at) + GRAIN);
+            let by_timer = timer.is_some_and(|timer| timer >= RTO_MIN);
             let before = self.flights.range(..to).rev();
             let before = before.take_while(|(_, flight)| flight.end > from);
             for (_, flight) in before {
@@ -352,7 +361,7 @@ impl Side {
                 let waited = court.now - flight.at;
                 let timer = court.now - flight.first.max(self.moved_at) + GRAIN;
                 let probe = to > self.allowed;
-                if !court.punctual || probe || timer >= RTO_MIN {
+                if !court.punctual || probe || timer >= RTO_MIN || by_timer {
                     continue;
                 }
                 require!(
@@ -365,7 +374,10 @@ impl Side {
                 );
             }
         }
-        self.flies(from, fresh);
+        // (a window probe does not count: what it carries is sent as soon as the window opens)
+        if to <= self.allowed {
+            self.flies(from, fresh);
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gannet_base::Instant;
 
 use super::numbers::{Ranges, Stamps};
+use super::silence::Silence;
 use crate::pattern::Pattern;
 
 /// What a SYN said.
@@ -84,6 +85,12 @@ pub struct Side {
     /// When an acknowledgement of new data is due at the latest.
     pub ack_due: Option<Instant>,
 
+    /// Which connection of the ledger it is, and which end.
+    pub place: Option<(usize, usize)>,
+    /// The window that we offered last is closed.
+    pub closed: bool,
+    /// What the rules of silence remember.
+    pub silence: Silence,
     /// We reset it.
     pub reset: bool,
     /// We sent a reset, about whatever: perhaps nobody is here any more who owes anything. (The one

@@ -8,8 +8,11 @@ use core::time::Duration;
 
 use gannet_base::Instant;
 use gannet_link::Medium;
+use gannet_stack::{CongestionControl, DropReason, Drops, Pacing};
 use gannet_wire::tcp::Flags;
 
+use super::naive::Naive;
+use super::routers::TooBig;
 use super::side::Side;
 use crate::app::Ledger;
 use crate::buffer::Buffer;
@@ -38,6 +41,16 @@ pub struct Watched {
     pub roomy: bool,
     /// An ICMP error has come: things may be sent again at once.
     pub icmp: bool,
+    /// It sends at a rate.
+    paced: bool,
+    /// How long it stays in TIME-WAIT.
+    time_wait: Duration,
+    /// Its station on an Ethernet.
+    station: [u8; 6],
+    /// It crashed: what it counted is gone.
+    crashed: bool,
+    /// The plainest reading of what it was handed.
+    naive: Naive,
 }
 
 /// The ends of connections of one host, by their addresses.
@@ -103,8 +116,16 @@ pub struct Court<'a> {
     pub now: Instant,
     /// The shortest time to the other end and back.
     pub round_trip: Duration,
-    /// The host's timers run as they should.
+    /// The host's timers run as they should, and no router has told it to send anything again.
     pub punctual: bool,
+    /// The host's timers run as they should.
+    pub punctual_but_for_icmp: bool,
+    /// Nothing waits for a neighbour's address either.
+    pub steady: bool,
+    /// The host has memory and room enough to take whatever comes.
+    pub roomy: bool,
+    /// How long it stays in TIME-WAIT.
+    pub time_wait: Duration,
     /// What was seen.
     pub counts: &'a mut Counts,
 }
@@ -124,6 +145,12 @@ impl Judge {
                 roomy: plan.interface.ring >= 64
                     && plan.interface.blocks.0 * plan.interface.blocks.1 >= 1 << 20,
                 icmp: false,
+                paced: plan.config.tcp.pacing == Pacing::On
+                    || plan.config.tcp.congestion == CongestionControl::Bbr,
+                time_wait: plan.config.tcp.time_wait,
+                station: plan.interface.station,
+                crashed: false,
+                naive: Naive::default(),
             });
         Judge {
             medium: scenario.medium(),
@@ -134,10 +161,12 @@ impl Judge {
     }
 
     /// A frame is handed to a host.
-    pub fn delivered(&mut self, now: Instant, host: usize, frame: &Buffer) {
+    pub fn delivered(&mut self, now: Instant, host: usize, frame: &Buffer, ledger: &mut Ledger) {
         let Some(watched) = self.hosts.get_mut(host).filter(|_| self.on) else {
             return;
         };
+        watched.look_at(now, frame, self.medium);
+        let at_once = watched.punctual && watched.roomy;
         match Packet::parse(frame, self.medium) {
             Packet::Tcp(segment) => {
                 let key = (segment.to, segment.from);
@@ -146,6 +175,12 @@ impl Judge {
                     false => watched.sides.get(&key),
                 };
                 if let Some(side) = side {
+                    let paced = watched.paced;
+                    let late = side.should_have_spoken(now, (ledger, paced), &segment);
+                    if let Some(late) = late.filter(|_| at_once) {
+                        let what = line(frame, self.medium);
+                        ledger.fail(format!("{now}: host {host}: {late} [before {what}]"));
+                    }
                     side.delivered(now, &segment);
                     let due = side.ack_due.unwrap_or(Instant::FAR_FUTURE);
                     watched.ack_due = watched.ack_due.min(due);
@@ -170,6 +205,10 @@ impl Judge {
                     now,
                     round_trip: ledger.round_trip,
                     punctual: watched.punctual && !watched.icmp,
+                    punctual_but_for_icmp: watched.punctual,
+                    steady: watched.punctual && !watched.icmp && self.medium == Medium::Ip,
+                    roomy: watched.roomy,
+                    time_wait: watched.time_wait,
                     counts: &mut self.counts,
                 };
                 let key = (segment.from, segment.to);
@@ -194,10 +233,11 @@ impl Judge {
 
     /// A host has done all that it could at this instant.
     pub fn host_ran(&mut self, now: Instant, host: usize, ledger: &mut Ledger) {
+        let waits = self.medium == Medium::Ethernet && ledger.outages;
         let Some(watched) = self
             .hosts
             .get_mut(host)
-            .filter(|w| self.on && w.punctual && w.roomy)
+            .filter(|w| self.on && w.punctual && w.roomy && !waits)
         else {
             return;
         };
@@ -223,6 +263,32 @@ impl Judge {
             watched.punctual = false;
             if crashed {
                 watched.sides = Sides::default();
+                watched.crashed = true;
+            }
+        }
+    }
+
+    /// Oracle: the stack of a host, which has lost no frame, made of packets what the plainest
+    /// reading makes of them: it found as many wrong IPv4 headers, and put datagrams together.
+    pub fn judge_the_end(&self, host: usize, drops: &Drops, ledger: &mut Ledger) {
+        let sound = |w: &&Watched| self.on && w.roomy && !w.crashed;
+        let Some(watched) = self.hosts.get(host).filter(sound) else {
+            return;
+        };
+        let wrong_headers = drops.get(DropReason::IpChecksum);
+        let expected = watched.naive.wrong_headers;
+        if wrong_headers < expected {
+            ledger.fail(format!(
+                "host {host}: {wrong_headers} of {expected} wrong IPv4 headers found"
+            ));
+        }
+        // (what needs too many pieces of memory is refused, and counted)
+        let refused = drops.get(DropReason::FragmentTooLong) > 0;
+        for port in watched.naive.whole.iter().filter(|_| !refused) {
+            if !ledger.heard.contains(port) {
+                ledger.fail(format!(
+                    "host {host}: nothing was put together for port {port}"
+                ));
             }
         }
     }
@@ -251,6 +317,24 @@ impl Judge {
             ("seen wraps at 2^32", wraps),
             ("seen ECN-capable packets", ecn),
         ]
+    }
+}
+
+impl Watched {
+    /// Reads what is no TCP segment, too.
+    fn look_at(&mut self, now: Instant, frame: &Buffer, medium: Medium) {
+        let ours = medium == Medium::Ip || frame.starts_with(&self.station);
+        // (what was right when it was sent, and was not touched since, is no fragment)
+        if frame.is_sound() || !ours {
+            return;
+        }
+        let packet = packet::ip_of(frame, medium);
+        self.naive.look_at(packet);
+        if let Some(told) = TooBig::of(packet)
+            && let Some(side) = self.sides.get(&told.ends)
+        {
+            side.is_told_mtu(now, told.seq, told.mtu);
+        }
     }
 }
 

@@ -358,7 +358,8 @@ impl Machine {
     /// When a process goes on after a rest, or the device has something.
     fn next_at(&self, now: Instant) -> Instant {
         let rests = self.talkers.iter().filter(|t| t.over.is_none());
-        let rests = rests.map(|t| t.rests_until).filter(|at| *at > now);
+        let rests = rests.flat_map(|t| [t.rests_until, t.writes_at]);
+        let rests = rests.filter(|at| *at > now);
         let driver = self.stack.link(self.link).map(|e| &e.driver);
         let device = driver.filter(|d| d.has_news()).map(|_| now + DEVICE_TIME);
         rests.chain(device).min().unwrap_or(Instant::FAR_FUTURE)
@@ -373,8 +374,14 @@ impl Machine {
     ///
     /// # Panics
     /// When they are not.
-    pub fn check(&mut self) {
+    pub fn check(&mut self, ledger: &mut Ledger) {
         self.stack.check_tcp();
+        for talker in &mut self.talkers {
+            let info = self.stack.tcp_info(talker.id);
+            if let Some(wrong) = info.and_then(|info| talker.window.look(&info)) {
+                ledger.fail(format!("{}: {wrong}", talker.describe()));
+            }
+        }
         if let Some(endpoint) = self.stack.link(self.link) {
             self.audit.check(&endpoint.pool);
         }

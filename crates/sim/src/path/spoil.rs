@@ -6,12 +6,20 @@ use gannet_wire::checksum::update_u16;
 
 use super::place::{Place, Version, link_header_len};
 
-/// Flips one bit behind the link header; `false` when there is none.
+/// Bytes in which the headers of IP and TCP lie.
+const HEADERS: usize = 60;
+
+/// Flips one bit behind the link header, every other time within the headers of IP and TCP;
+/// `false` when there is none.
 pub fn flip_bit(frame: &mut [u8], medium: Medium, rng: &mut Rng) -> bool {
     let Some(bytes) = frame.get_mut(link_header_len(medium)..) else {
         return false;
     };
-    let bit = rng.below(bytes.len() as u64 * 8);
+    let most = match rng.below(2) {
+        0 => bytes.len().min(HEADERS),
+        _ => bytes.len(),
+    };
+    let bit = rng.below(most as u64 * 8);
     match bytes.get_mut((bit / 8) as usize) {
         Some(byte) => *byte ^= 1 << (bit % 8),
         None => return false,

@@ -390,11 +390,40 @@ fn numbers(choice: &mut Choice, hosts: &mut [HostPlan], talks: &mut [Talk]) {
         let told_apart = talk.times == 1 || ends == [Ending::Graceful; 2];
         let one = choice.percent(30) && told_apart;
         talk.client_port = one.then_some(50_000 + index as u16);
+        for side in [&mut talk.up, &mut talk.down] {
+            strolls(choice, side);
+        }
+        dawdles(choice, talk);
     }
     for host in hosts {
         let numbers = NearWrap::Numbers(choice.magnitude(1, 50_000) as u32);
         let stamps = NearWrap::Stamps(choice.magnitude(1, 4000) as u32);
+        if choice.percent(15) {
+            let tcp = &mut host.config.tcp;
+            tcp.receive_buffer = choice.of(&[4000, 8000, 16_000]);
+            tcp.receive_buffer_max = tcp.receive_buffer;
+        }
         host.near_wrap = choice.of(&[None, Some(numbers), Some(stamps)]);
+    }
+}
+
+/// Somebody who is sent more than he takes, and does not read for a while: windows close.
+fn dawdles(choice: &mut Choice, talk: &mut Talk) {
+    let rest = choice.millis(300, 4000);
+    let (sender, reader) = match choice.percent(50) {
+        true => (&talk.up, &mut talk.down),
+        false => (&talk.down, &mut talk.up),
+    };
+    if choice.percent(15) && sender.turn.is_none() && sender.total > 20_000 {
+        reader.stall = Some((choice.between(0, sender.total / 4), rest));
+    }
+}
+
+/// Somebody who types: little at a time, with rests.
+fn strolls(choice: &mut Choice, side: &mut Side) {
+    let beat = choice.millis(5, 120);
+    if choice.percent(20) && side.turn.is_none() && side.chunk <= 400 {
+        (side.beat, side.total) = (beat, side.total.min(side.chunk as u64 * 100));
     }
 }
 

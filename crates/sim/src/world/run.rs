@@ -218,7 +218,8 @@ impl<'a, W: Witness> World<'a, W> {
         let way = if room { Way::In } else { Way::Missed };
         self.witness.frame(self.now, number, way, medium, &frame);
         if room {
-            self.judge.delivered(self.now, number, &frame);
+            self.judge
+                .delivered(self.now, number, &frame, &mut self.ledger);
         }
         if let Some(driver) = driver {
             driver.arrives(frame);
@@ -283,7 +284,7 @@ impl<'a, W: Witness> World<'a, W> {
             .get_mut(number)
             .and_then(|(h, _)| h.machine.as_mut());
         if let Some(machine) = machine {
-            machine.check();
+            machine.check(&mut self.ledger);
         }
         self.judge.host_ran(self.now, number, &mut self.ledger);
     }
@@ -411,6 +412,10 @@ impl<'a, W: Witness> World<'a, W> {
                     self.counts.count(&format!("drop {}", reason.name()), count);
                 }
                 if let Some(endpoint) = stack.link(machine.link) {
+                    if endpoint.driver.lost.1 == 0 {
+                        self.judge
+                            .judge_the_end(host.number, stack.drops(), &mut self.ledger);
+                    }
                     self.counts.count("ring full", endpoint.driver.lost.0);
                     self.counts
                         .count("no block to receive into", endpoint.driver.lost.1);
