@@ -11,12 +11,12 @@ use serde::Serialize;
 use crate::compare::print_json;
 
 /// Fewer that are found is a failure.
-const LEAST: usize = 50;
+const LEAST: usize = 55;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Most seeds played with each
-    #[arg(long, default_value_t = 400)]
+    #[arg(long, default_value_t = 1500)]
     seeds: u64,
     /// Threads; as many as there are processors when not said
     #[arg(long)]

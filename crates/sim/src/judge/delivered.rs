@@ -129,6 +129,9 @@ impl Side {
         };
         let edge = ack + (u64::from(segment.header.window) << shift);
         self.allowed = self.allowed.max(edge);
+        if ack >= self.snd_una {
+            self.edge = Some(edge);
+        }
         if ack > self.snd_una {
             self.snd_una = ack;
             self.moved_at = now;

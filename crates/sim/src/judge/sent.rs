@@ -375,7 +375,7 @@ impl Side {
             }
         }
         // (a window probe does not count: what it carries is sent as soon as the window opens)
-        if to <= self.allowed {
+        if to <= self.edge.unwrap_or(self.allowed) {
             self.flies(from, fresh);
         }
         Ok(())

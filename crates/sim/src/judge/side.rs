@@ -56,6 +56,9 @@ pub struct Side {
     pub fin_sent: Option<u64>,
     /// The right edge of what the peer allows, the furthest we were told.
     pub allowed: u64,
+    /// The right edge that we were told last; the furthest may be more by less than the window's
+    /// unit.
+    pub edge: Option<u64>,
     /// The bytes that we send.
     pub pattern: Option<Pattern>,
     /// When each range that is not acknowledged was last sent, and how often: by start. They do not
