@@ -282,8 +282,9 @@ impl Judge {
                 "host {host}: {wrong_headers} of {expected} wrong IPv4 headers found"
             ));
         }
-        // (what needs too many pieces of memory is refused, and counted)
-        let refused = drops.get(DropReason::FragmentTooLong) > 0;
+        // (what needs too many pieces of memory is refused, and counted; so is what comes late)
+        let reasons = [DropReason::FragmentTooLong, DropReason::UdpNoSocket];
+        let refused = reasons.iter().any(|reason| drops.get(*reason) > 0);
         for port in watched.naive.whole.iter().filter(|_| !refused) {
             if !ledger.heard.contains(port) {
                 ledger.fail(format!(

@@ -384,7 +384,7 @@ impl<'a, W: Witness> World<'a, W> {
             let conns = &self.ledger.conns;
             let waits = machine.talkers().iter().filter(|talker| {
                 let conn = conns.get(talker.conn);
-                conn.is_some_and(|conn| !conn.disturbed)
+                conn.is_some_and(|conn| !conn.disturbed && !self.ledger.unseen)
             });
             let mut stuck: Vec<String> = waits.map(|t| t.describe()).collect();
             if stuck.is_empty() && machine.talkers().is_empty() && !errands.is_done(self.scenario) {

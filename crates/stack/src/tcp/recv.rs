@@ -226,8 +226,12 @@ impl Recv {
     }
 
     /// Whether the segment has text behind the peer's FIN, or a FIN elsewhere than where the stream
-    /// is known to end.
+    /// is known to end. An acknowledgement alone comes from behind the FIN, and says nothing of it:
+    /// answered, it would be answered in turn, for as long as there is a hole on both sides.
     pub(super) fn contradicts_fin(&self, seg: &Segment) -> bool {
+        if seg.len == 0 && !seg.fin() {
+            return false;
+        }
         let end = seg.seq + seg.len;
         let by_fin = self
             .fin

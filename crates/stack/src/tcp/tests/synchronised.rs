@@ -301,3 +301,16 @@ fn t5_contradicting_fins() {
     assert_eq!(p.read(), b"abcdefgh");
     assert_eq!(p.state(), TcpState::CloseWait);
 }
+
+/// A FIN that came before what lies in front of it: the peer's acknowledgements come from behind it.
+/// They are not answered, or two ends with holes would answer each other until those are filled.
+#[test]
+fn acknowledgements_from_behind_a_fin_that_waits() {
+    let mut p = Peer::active(mss_only(1000));
+    assert_eq!(p.send(&seg(ACK | FIN, 5, 1)).len(), 1, "the hole is told");
+    for _ in 0..3 {
+        assert_eq!(p.send(&seg(ACK, 6, 1)), []);
+    }
+    let out = p.brief(&seg(ACK, 1, 1).text(b"text"));
+    assert_eq!(out.last().map(|ack| ack.2), Some(6), "and the FIN counts");
+}
