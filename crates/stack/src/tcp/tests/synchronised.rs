@@ -302,8 +302,8 @@ fn t5_contradicting_fins() {
     assert_eq!(p.state(), TcpState::CloseWait);
 }
 
-/// A FIN that came before what lies in front of it: the peer's acknowledgements come from behind it.
-/// They are not answered, or two ends with holes would answer each other until those are filled.
+/// A FIN that came before what lies in front of it: the peer's acknowledgements come from behind
+/// it. They are not answered, or two ends with holes would answer each other until those are filled.
 #[test]
 fn acknowledgements_from_behind_a_fin_that_waits() {
     let mut p = Peer::active(mss_only(1000));
