@@ -38,7 +38,9 @@ pub(super) struct EcnSender {
     all: bool,
     /// The next new data says that the window was reduced.
     cwr: bool,
-    /// `max` at the last reduction: marks of segments before it were answered by that one.
+    /// `max` at the last reduction: marks of segments before it were answered by that one. The first
+    /// segment behind it bears CWR: who has not acknowledged more has not heard of the answer, and
+    /// still repeats the echo.
     reduced: Option<SeqNum>,
 }
 
@@ -106,7 +108,7 @@ impl EcnSender {
     /// An acknowledgement with ECE of everything before `una`; `max`: behind the last byte sent.
     /// Whether the window is to be reduced.
     pub(super) fn on_echo(&mut self, una: SeqNum, max: SeqNum) -> bool {
-        if !self.on || self.reduced.is_some_and(|point| una.before(point)) {
+        if !self.on || self.reduced.is_some_and(|point| !una.after(point)) {
             return false;
         }
         self.on_reduction(max);
