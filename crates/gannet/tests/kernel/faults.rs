@@ -3,7 +3,7 @@
 
 use crate::lan::{GANNET, KERNEL, Lan, Namespace, Over, not_root};
 use crate::stream::{drain, pour};
-use gannet::Host;
+use gannet::{Host, HostBuilder};
 use gannet_base::Rng;
 use gannet_drivers::tap::{Kind, Options, TapDriver};
 use gannet_drivers::virtio::SegmentSize;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-type Tap = Endpoint<TapDriver>;
+pub(crate) type Tap = Endpoint<TapDriver>;
 
 /// What the wire does to frames, in millionths.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +35,16 @@ fn faults(seed: u64, lose: u32, repeat: u32, delay: u32) -> Faults {
 
 /// The bridge's ends: Gannet's interface `near` and the kernel's `far` are TAP devices whose other
 /// ends these are.
-struct Wire {
-    near: Tap,
-    far: Tap,
+pub(crate) struct Wire {
+    pub(crate) near: Tap,
+    pub(crate) far: Tap,
 }
 
-fn lan(mtu: u32) -> (Lan, Wire) {
+/// A host with settings and the kernel on such a wire, which nobody serves yet.
+pub(crate) fn lan(
+    mtu: u32,
+    settings: impl FnOnce(HostBuilder) -> HostBuilder + Send,
+) -> (Lan, Wire) {
     let (near, kernel) = (Namespace::new(), Namespace::new());
     let open = |place: &Namespace, name: &str| {
         let options = Options {
@@ -63,7 +67,8 @@ fn lan(mtu: u32) -> (Lan, Wire) {
     };
     kernel.ip(&format!("addr add {KERNEL}/24 dev far"));
     let own = format!("{GANNET}/24");
-    let host = near.run(|| Host::builder().packet("near", &own).build().unwrap());
+    let builder = settings(Host::builder().packet("near", &own));
+    let host = near.run(|| builder.build().unwrap());
     let lan = Lan {
         host,
         kernel,
@@ -73,7 +78,7 @@ fn lan(mtu: u32) -> (Lan, Wire) {
 }
 
 /// Takes the next frame out of `end`.
-fn take(end: &mut Tap) -> Option<Vec<u8>> {
+pub(crate) fn take(end: &mut Tap) -> Option<Vec<u8>> {
     let (mut frame, mut budget) = (Frame::new(), 1);
     if !end.receive(&mut frame, &mut budget) {
         return None;
@@ -86,7 +91,7 @@ fn take(end: &mut Tap) -> Option<Vec<u8>> {
 }
 
 /// Puts a frame into `end`; lost when there is no room, as on any wire.
-fn put(end: &mut Tap, bytes: &[u8]) {
+pub(crate) fn put(end: &mut Tap, bytes: &[u8]) {
     let mut slot = Slot::new();
     let (head, rest) = bytes.split_at(bytes.len().min(64));
     slot.inline_mut(head.len()).unwrap().copy_from_slice(head);
@@ -165,7 +170,7 @@ fn survives(mtu: u32, faults: Faults) {
     if not_root() {
         return;
     }
-    let (lan, mut wire) = lan(mtu);
+    let (lan, mut wire) = lan(mtu, |builder| builder);
     let over = AtomicBool::new(false);
     let start = Instant::now();
     scope(|threads| {

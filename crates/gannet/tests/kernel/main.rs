@@ -14,7 +14,9 @@
 //! | `path.rs` | a router with a smaller MTU |
 //! | `fast_open.rs` | data in the SYN |
 //! | `faults.rs` | a bridge that loses, repeats and reorders |
+//! | `ecn.rs` | marks of a router on the wire: echoed and answered, both ways |
 //! | `six.rs` | IPv6: streams, datagrams, echoes, neighbours |
+//! | `router.rs` | the kernel as IPv6 router that advertises a prefix and itself |
 //! | `dhcp.rs` | an address from a real DHCP server |
 //! | `groups.rs` | multicast both ways |
 //! | `vlan.rs` | frames with tags: streams, datagrams, echoes |
@@ -24,6 +26,7 @@
 mod capture;
 mod datagrams;
 mod dhcp;
+mod ecn;
 mod endings;
 mod fast_open;
 mod faults;
@@ -33,6 +36,7 @@ mod lan;
 mod many;
 mod neighbours;
 mod path;
+mod router;
 mod settings;
 mod six;
 mod stream;
