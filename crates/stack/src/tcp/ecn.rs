@@ -38,9 +38,9 @@ pub(super) struct EcnSender {
     all: bool,
     /// The next new data says that the window was reduced.
     cwr: bool,
-    /// `max` at the last reduction: marks of segments before it were answered by that one. The first
-    /// segment behind it bears CWR: who has not acknowledged more has not heard of the answer, and
-    /// still repeats the echo.
+    /// `max` at the last reduction: marks of segments before it were answered by that one. The
+    /// first segment behind it bears CWR: a peer that has not acknowledged more has not heard of
+    /// the answer, and still repeats the echo.
     reduced: Option<SeqNum>,
 }
 

@@ -303,7 +303,8 @@ fn t5_contradicting_fins() {
 }
 
 /// A FIN that came before what lies in front of it: the peer's acknowledgements come from behind
-/// it. They are not answered, or two ends with holes would answer each other until those are filled.
+/// it. They are not answered, or two ends with holes would answer each other until those are
+/// filled.
 #[test]
 fn acknowledgements_from_behind_a_fin_that_waits() {
     let mut p = Peer::active(mss_only(1000));
