@@ -140,7 +140,9 @@ fn settle(role: &Role) -> Result<(), Problem> {
 fn go_first() -> io::Result<()> {
     rustix::process::setpriority_process(None, MOST_URGENT)?;
     // Niceness counts only within a session's group, where the kernel makes such groups: a session
-    // of its own, and the group as nice.
+    // of its own, and the group as nice. (The leader of a process group cannot begin a session.)
+    let parents = rustix::process::getpgid(rustix::process::getppid())?;
+    rustix::process::setpgid(None, Some(parents))?;
     rustix::process::setsid()?;
     match std::fs::write("/proc/self/autogroup", MOST_URGENT.to_string()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
