@@ -1,6 +1,6 @@
 //! Receive reassembly: pieces that arrived before the octets in front of them.
 //!
-//! Two sorted queues. `pieces` holds what arrived, with the memory it refers to; pieces never
+//! Two sorted maps. `pieces` holds what arrived, with the memory it refers to; pieces never
 //! overlap. `runs` holds the contiguous ranges they form, which is what SACK wants to know and
 //! what decides whether an octet is there: with 1,000 one-octet pieces in a row there is one run.
 //!
@@ -11,15 +11,15 @@
 //!
 //! Rules: the first copy of an octet wins and later ones are thrown away, so a forged overlap
 //! cannot replace what an application will read; every piece not kept goes back to the caller
-//! through the `release` closure, so no memory is lost. A place is found by binary search in both
-//! queues and made by moving at most half of [`Limits::pieces`] entries. (A balanced tree would
-//! avoid the move but costs an allocation per piece; the move is bounded by the limit.)
+//! through the `release` closure, so no memory is lost. Whatever one piece takes is logarithmic in
+//! the number of pieces. Both maps are sorted by the place in the stream in 64 bits, which, other
+//! than sequence numbers, never comes round again.
 //!
 //! When a limit is reached the piece furthest from `rcv.nxt` gives way, so the data that lets the
 //! connection progress is always taken. This can discard SACKed data (reneging), which
 //! RFC 2018 section 8 allows for want of memory.
 
-use alloc::collections::VecDeque;
+use alloc::collections::BTreeMap;
 
 use super::sack::SeqRange;
 use super::seq::SeqNum;
@@ -90,10 +90,12 @@ pub struct Inserted {
     pub evicted_bytes: u32,
 }
 
+/// A place in the stream.
+type Place = u64;
+
 #[derive(Debug)]
 struct Entry<T> {
-    start: SeqNum,
-    end: SeqNum,
+    end: Place,
     cost: u32,
     piece: T,
 }
@@ -101,24 +103,30 @@ struct Entry<T> {
 /// Out-of-order pieces above `rcv.nxt`.
 #[derive(Debug)]
 pub struct Assembler<T> {
-    pieces: VecDeque<Entry<T>>,
-    runs: VecDeque<SeqRange>,
+    /// By where they start.
+    pieces: BTreeMap<Place, Entry<T>>,
+    /// Where contiguous ranges start, and where they end.
+    runs: BTreeMap<Place, Place>,
+    /// `rcv.nxt` when it was last told, and its place.
+    nxt: SeqNum,
+    at: Place,
     bytes: u32,
     cost: u32,
     limits: Limits,
 }
 
-/// An emptied queue keeps at most this much capacity, so that 10,000 connections which once saw
-/// loss do not hold memory for it.
-const KEEP_CAPACITY: usize = 32;
+/// Where the first octet of a stream stands: what comes before it has a place, too.
+const ORIGIN: Place = 1 << 32;
 
 impl<T: Piece> Assembler<T> {
     /// An empty queue. Allocates nothing until a piece arrives.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Self {
-            pieces: VecDeque::new(),
-            runs: VecDeque::new(),
+            pieces: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            nxt: SeqNum(0),
+            at: ORIGIN,
             bytes: 0,
             cost: 0,
             limits,
@@ -157,25 +165,51 @@ impl<T: Piece> Assembler<T> {
 
     /// The first octet waiting.
     pub fn start(&self) -> Option<SeqNum> {
-        self.runs.front().map(|r| r.0)
+        let (&start, _) = self.runs.first_key_value()?;
+        Some(self.seq(start))
     }
 
     /// Behind the last octet waiting.
     #[must_use]
     pub fn end(&self) -> Option<SeqNum> {
-        self.runs.back().map(|r| r.1)
+        let (_, &end) = self.runs.last_key_value()?;
+        Some(self.seq(end))
     }
 
     /// The contiguous ranges waiting, in order.
     pub fn ranges(&self) -> impl Iterator<Item = SeqRange> + '_ {
-        self.runs.iter().copied()
+        let runs = self.runs.iter();
+        runs.map(|(&start, &end)| (self.seq(start), self.seq(end)))
     }
 
     /// The contiguous range around `seq`.
     #[must_use]
     pub fn range_containing(&self, seq: SeqNum) -> Option<SeqRange> {
-        let i = self.runs.partition_point(|r| r.1.before_eq(seq));
-        self.runs.get(i).copied().filter(|r| r.0.before_eq(seq))
+        let (start, end) = self.run_around(self.place(seq))?;
+        Some((self.seq(start), self.seq(end)))
+    }
+
+    /// The place of what lies within 2^31 octets of `rcv.nxt`.
+    fn place(&self, seq: SeqNum) -> Place {
+        self.at.wrapping_add_signed(seq.since(self.nxt).into())
+    }
+
+    fn seq(&self, place: Place) -> SeqNum {
+        self.nxt + place.wrapping_sub(self.at) as u32
+    }
+
+    /// `rcv.nxt` is here now.
+    fn advance(&mut self, rcv_nxt: SeqNum) {
+        let start = match self.pieces.is_empty() {
+            true => ORIGIN,
+            false => self.place(rcv_nxt),
+        };
+        (self.nxt, self.at) = (rcv_nxt, start);
+    }
+
+    fn run_around(&self, place: Place) -> Option<(Place, Place)> {
+        let (&start, &end) = self.runs.range(..=place).next_back()?;
+        (end > place).then_some((start, end))
     }
 
     /// Queues the octets of `piece`, which start at `seq`, as far as they are new and lie in
@@ -190,24 +224,17 @@ impl<T: Piece> Assembler<T> {
         release: &mut impl FnMut(T),
     ) -> Inserted {
         let mut out = Inserted::default();
+        self.advance(rcv_nxt);
         let start = clip_to_window(rcv_nxt, window, seq, &mut piece, &mut out);
-        let mut rest = Some((start, piece));
-        while let Some((start, mut piece)) = rest.take() {
-            // an octet of the first run that ends behind `start`
-            let i = self.runs.partition_point(|r| r.1.before_eq(start));
-            let mut start = start;
-            let mut next = i;
-            if let Some(&(from, to)) = self.runs.get(i)
-                && from.before_eq(start)
-                && !piece.is_empty()
-            {
-                let known = (to - start).min(piece.len());
-                out.duplicate.get_or_insert((start, start + known));
+        let mut rest = Some((self.place(start), piece));
+        while let Some((mut start, mut piece)) = rest.take() {
+            if let Some((_, to)) = self.run_around(start).filter(|_| !piece.is_empty()) {
+                let known = ((to - start) as u32).min(piece.len());
+                self.note_duplicate(&mut out, start, start + u64::from(known));
                 if !planted!(OverlapTwice) {
                     piece.trim_front(known);
                 }
-                start += known;
-                next = i + 1;
+                start += u64::from(known);
             }
             if piece.is_empty() {
                 if !planted!(IslandLeaked) {
@@ -215,67 +242,61 @@ impl<T: Piece> Assembler<T> {
                 }
                 break;
             }
-            if let Some(&(from, to)) = self.runs.get(next)
-                && from.before(start + piece.len())
-            {
-                let fits = from - start;
-                let end = start + piece.len();
-                out.duplicate.get_or_insert((from, to.min(end)));
+            let end = start + u64::from(piece.len());
+            if let Some((&from, &to)) = self.runs.range(start..end).next() {
+                self.note_duplicate(&mut out, from, to.min(end));
+                let fits = (from - start) as u32;
                 match piece.split_off(fits) {
                     Some(tail) => rest = Some((from, tail)),
                     None => {
-                        out.refused_bytes += self.unknown_octets(next, from, end);
+                        out.refused_bytes += self.unknown_octets(from, end);
                         piece.trim_back(piece.len() - fits);
                     }
                 }
             }
-            self.place(start, piece, &mut out, release);
+            self.put(start, piece, &mut out, release);
         }
         out
     }
 
-    /// Octets of `[from, end)` outside the runs from index `i` on; stops after a few runs, since
-    /// the number only feeds a counter.
-    fn unknown_octets(&self, i: usize, from: SeqNum, end: SeqNum) -> u32 {
-        let known: u32 = self
-            .runs
-            .iter()
-            .skip(i)
-            .take(8)
-            .take_while(|r| r.0.before(end))
-            .map(|r| r.1.min(end) - r.0)
-            .sum();
-        (end - from).saturating_sub(known)
+    fn note_duplicate(&self, out: &mut Inserted, from: Place, to: Place) {
+        if out.duplicate.is_none() {
+            out.duplicate = Some((self.seq(from), self.seq(to)));
+        }
+    }
+
+    /// Octets of `[from, end)` outside the runs; stops after a few runs, since the number only
+    /// feeds a counter.
+    fn unknown_octets(&self, from: Place, end: Place) -> u32 {
+        let runs = self.runs.range(from..end).take(8);
+        let known: u64 = runs.map(|(&left, &right)| right.min(end) - left).sum();
+        (end - from).saturating_sub(known) as u32
     }
 
     /// Stores a piece whose octets are all new.
-    fn place(&mut self, start: SeqNum, piece: T, out: &mut Inserted, release: &mut impl FnMut(T)) {
-        let (end, cost) = (start + piece.len(), piece.cost());
+    fn put(&mut self, start: Place, piece: T, out: &mut Inserted, release: &mut impl FnMut(T)) {
+        let (len, cost) = (piece.len(), piece.cost());
         if !self.make_room(start, cost, out, release) {
-            out.refused_bytes += piece.len();
+            out.refused_bytes += len;
             release(piece);
             return;
         }
-        let at = self.pieces.partition_point(|e| e.start.before(start));
-        self.pieces.insert(
-            at,
-            Entry {
-                start,
-                end,
-                cost,
-                piece,
-            },
-        );
-        self.bytes += end - start;
+        let end = start + u64::from(len);
+        let entry = Entry { end, cost, piece };
+        let overlapped = self.pieces.insert(start, entry);
+        if let Some(entry) = overlapped.filter(|_| planted!(OverlapTwice)) {
+            release(entry.piece);
+        }
+        self.bytes += len;
         self.cost += cost;
-        out.new_bytes += end - start;
+        out.new_bytes += len;
         self.add_run(start, end);
     }
 
     /// Evicts pieces behind `start` until a piece of `cost` fits; `false` if it never will.
     fn make_room(
         &mut self,
-        start: SeqNum,
+        start: Place,
         cost: u32,
         out: &mut Inserted,
         release: &mut impl FnMut(T),
@@ -285,63 +306,60 @@ impl<T: Piece> Assembler<T> {
                 && s.cost.checked_add(cost).is_some_and(|c| c <= s.limits.cost)
         };
         while !fits(self) {
-            match self.pieces.back() {
-                Some(last) if start.before(last.start) => {}
+            let Some(last) = self.pieces.last_entry() else {
                 // Alone in the queue it may exceed the memory limit: without this a limit
                 // smaller than one piece would stop the connection for ever.
-                None => return self.limits.pieces > 0,
-                Some(_) => return false,
+                return self.limits.pieces > 0;
+            };
+            if *last.key() <= start {
+                return false;
             }
-            if let Some(last) = self.pieces.pop_back() {
-                self.bytes -= last.end - last.start;
-                self.cost -= last.cost;
-                out.evicted_bytes += last.end - last.start;
-                match self.runs.back_mut() {
-                    Some(run) if run.0.before(last.start) => run.1 = last.start,
-                    _ => drop(self.runs.pop_back()),
+            let (from, last) = last.remove_entry();
+            let len = (last.end - from) as u32;
+            self.bytes -= len;
+            self.cost -= last.cost;
+            out.evicted_bytes += len;
+            if let Some(mut run) = self.runs.last_entry() {
+                if *run.key() < from {
+                    *run.get_mut() = from;
+                } else {
+                    run.remove();
                 }
-                release(last.piece);
             }
+            release(last.piece);
         }
         true
     }
 
     /// Adds new octets to the runs, joining neighbours they touch.
-    fn add_run(&mut self, start: SeqNum, end: SeqNum) {
-        let i = self.runs.partition_point(|r| r.1.before(start));
-        let joins_left = self.runs.get(i).is_some_and(|r| r.1 == start);
-        let right = if joins_left { i + 1 } else { i };
-        let joins_right = self.runs.get(right).is_some_and(|r| r.0 == end);
-        match (joins_left, joins_right) {
-            (false, false) => self.runs.insert(i, (start, end)),
-            (true, false) => self.runs[i].1 = end,
-            (false, true) => self.runs[i].0 = start,
-            (true, true) => {
-                self.runs[i].1 = self.runs[i + 1].1;
-                self.runs.remove(i + 1);
-            }
+    fn add_run(&mut self, start: Place, mut end: Place) {
+        if let Some(right) = self.runs.remove(&end) {
+            end = right;
+        }
+        match self.runs.range_mut(..start).next_back() {
+            Some((_, left)) if *left == start => *left = end,
+            _ => drop(self.runs.insert(start, end)),
         }
     }
 
     /// The piece that starts at `rcv_nxt`, if it is there; the caller then advances `rcv_nxt` by
-    /// its length. If `rcv_nxt` was advanced without this queue, octets below it are cut off, and a
-    /// piece that has none left comes out empty.
+    /// its length. If `rcv_nxt` was advanced without this queue (do so only while it is empty),
+    /// octets below it are cut off, and a piece that has none left comes out empty.
     pub fn pop_in_order(&mut self, rcv_nxt: SeqNum) -> Option<T> {
-        if self.pieces.front()?.start.after(rcv_nxt) {
+        self.advance(rcv_nxt);
+        let first = self.pieces.first_entry()?;
+        if *first.key() > self.at {
             return None;
         }
-        let mut first = self.pieces.pop_front()?;
-        self.bytes -= first.end - first.start;
+        let (start, mut first) = first.remove_entry();
+        self.bytes -= (first.end - start) as u32;
         self.cost -= first.cost;
-        match self.runs.front_mut() {
-            Some(run) if run.1.after(first.end) => run.0 = first.end,
-            _ => drop(self.runs.pop_front()),
+        if let Some((_, end)) = self.runs.pop_first()
+            && end > first.end
+        {
+            self.runs.insert(first.end, end);
         }
-        if self.pieces.is_empty() {
-            self.pieces.shrink_to(KEEP_CAPACITY);
-            self.runs.shrink_to(KEEP_CAPACITY);
-        }
-        let stale = (rcv_nxt - first.start).min(first.piece.len());
+        let stale = ((self.at - start) as u32).min(first.piece.len());
         if stale > 0 {
             first.piece.trim_front(stale);
         }
@@ -350,28 +368,28 @@ impl<T: Piece> Assembler<T> {
 
     /// Empties the queue.
     pub fn clear(&mut self, release: &mut impl FnMut(T)) {
-        for entry in core::mem::take(&mut self.pieces) {
+        for entry in core::mem::take(&mut self.pieces).into_values() {
             release(entry.piece);
         }
-        self.runs = VecDeque::new();
+        self.runs.clear();
         self.bytes = 0;
         self.cost = 0;
     }
 
     /// Panics when the structure is inconsistent. For tests, after every change.
     pub fn invariants(&self, rcv_nxt: SeqNum) {
-        let mut at = rcv_nxt;
+        let mut at = self.place(rcv_nxt);
         let (mut bytes, mut cost) = (0, 0);
-        let mut runs: VecDeque<SeqRange> = VecDeque::new();
-        for e in &self.pieces {
-            assert!(at.before_eq(e.start) && e.start.before(e.end));
-            assert_eq!(e.end - e.start, e.piece.len());
-            match runs.back_mut() {
-                Some(run) if run.1 == e.start => run.1 = e.end,
-                _ => runs.push_back((e.start, e.end)),
+        let mut runs: BTreeMap<Place, Place> = BTreeMap::new();
+        for (&start, e) in &self.pieces {
+            assert!(at <= start && start < e.end);
+            assert_eq!(e.end - start, u64::from(e.piece.len()));
+            match runs.last_entry() {
+                Some(mut run) if *run.get() == start => drop(run.insert(e.end)),
+                _ => drop(runs.insert(start, e.end)),
             }
             at = e.end;
-            bytes += e.end - e.start;
+            bytes += e.piece.len();
             cost += e.cost;
         }
         assert_eq!(runs, self.runs);

@@ -139,7 +139,8 @@ impl Recv {
             urgent_end: 0,
             queue: RecvQueue::new(),
             assembler: Assembler::new(Limits {
-                pieces: 1024,
+                // as many full segments as the largest window has
+                pieces: 16_384,
                 cost: buffer,
             }),
             sack: SackGenerator::new(),
