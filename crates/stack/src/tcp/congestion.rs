@@ -124,13 +124,13 @@ pub struct Congestion {
     cwnd: u32,
     ssthresh: u32,
     /// L of RFC 3465, in segments.
-    abc_limit: u32,
+    abc_limit: u8,
     /// The last time-out has not yet been followed by an acknowledgement of new data.
     timed_out: bool,
     /// Between a time-out and the window reaching ssthresh again, L is 1.
     slow_start_after_rto: bool,
-    /// Smoothed round trip; zero before the first.
-    srtt: Duration,
+    /// Smoothed round trip in nanoseconds; 0 before the first.
+    srtt_ns: u64,
     /// `cwnd` and `ssthresh` before the last reduction, for [`Congestion::undo`].
     prior: Option<(u32, u32)>,
     unused: Unused,
@@ -151,10 +151,10 @@ impl Congestion {
             //# to the size of the largest possible advertised window), but ssthresh
             //# MUST be reduced in response to congestion.
             ssthresh: u32::MAX,
-            abc_limit: ABC_LIMIT,
+            abc_limit: ABC_LIMIT as u8,
             timed_out: false,
             slow_start_after_rto: false,
-            srtt: Duration::ZERO,
+            srtt_ns: 0,
             prior: None,
             unused: Unused::default(),
         }
@@ -213,7 +213,7 @@ impl Congestion {
     /// RFC 3465 forbids more than 2. It predates receivers that merge 45 segments into one
     /// acknowledgement; RFC 9406 section 4.2 uses 8 without pacing. More means longer bursts.
     pub fn set_abc_limit(&mut self, segments: u32) {
-        self.abc_limit = segments.max(1);
+        self.abc_limit = segments.clamp(1, 255) as u8;
     }
 
     /// The path's segment size changed. A smaller one scales the window (same number of segments,
@@ -315,15 +315,15 @@ impl Congestion {
         } else {
             120
         };
-        let nanos = self.srtt.as_nanos();
         let rate = u128::from(self.cwnd) * 1_000_000_000 * percent / 100;
-        (nanos > 0).then(|| u64::try_from(rate / nanos).unwrap_or(u64::MAX))
+        let rate = rate.checked_div(self.srtt_ns.into())?;
+        Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
     /// The handshake's round trip, before any other is known.
     pub fn seed_rtt(&mut self, rtt: Duration) {
-        if self.srtt.is_zero() {
-            self.srtt = rtt;
+        if self.srtt_ns == 0 {
+            self.srtt_ns = nanos(rtt);
         }
         if let Control::Bbr(bbr) = &mut self.control {
             bbr.seed(rtt, self.cwnd);
@@ -339,9 +339,10 @@ impl Congestion {
 
     /// RFC 6298 section 2's average; for pacing and for CUBIC's look ahead.
     fn smooth(&mut self, rtt: Duration) {
-        self.srtt = match self.srtt {
-            Duration::ZERO => rtt,
-            before => (before * 7 + rtt) / 8,
+        let rtt = nanos(rtt);
+        self.srtt_ns = match self.srtt_ns {
+            0 => rtt,
+            before => before - before / 8 + rtt / 8,
         };
     }
 
@@ -389,7 +390,10 @@ impl Congestion {
                 Control::NewReno(reno) | Control::Dctcp(Dctcp { reno, .. }) => {
                     reno.avoid(cwnd, smss, left)
                 }
-                Control::Cubic(cubic) => cubic.avoid(cwnd, smss, left, sample.now, self.srtt),
+                Control::Cubic(cubic) => {
+                    let srtt = Duration::from_nanos(self.srtt_ns);
+                    cubic.avoid(cwnd, smss, left, sample.now, srtt)
+                }
                 Control::Bbr(_) => cwnd,
             };
         }
@@ -418,7 +422,7 @@ impl Congestion {
         let limit = if self.slow_start_after_rto {
             1
         } else {
-            self.abc_limit
+            u32::from(self.abc_limit)
         };
         let mut grow = newly_acked.min(limit.saturating_mul(self.smss));
         if let Control::Cubic(cubic) = &self.control {
@@ -654,6 +658,11 @@ pub fn initial_window(smss: u32) -> u32 {
     smss.saturating_mul(10)
         .min(smss.saturating_mul(2).max(14_600))
         .min(MAX_CWND)
+}
+
+/// A round trip in nanoseconds.
+fn nanos(rtt: Duration) -> u64 {
+    u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn each_part_stays_within_its_budget() {
         Sent => 136,
         Rack => 48,
         RttEstimator => 168,
-        Congestion => 192,
+        Congestion => 184,
         SendQueue => 96,
         Recv => 416,
         Assembler<OutOfOrder> => 88,
@@ -61,7 +61,7 @@ fn each_part_stays_within_its_budget() {
         Option<Template> => 144,
         Option<Request> => 104,
         Dormant => 64,
-        Halves => 640,
+        Halves => 584,
     ];
     for (part, bytes, most) in parts {
         std::eprintln!("{part:24} {bytes:5} of {most:5}");
