@@ -113,7 +113,8 @@ fn is_sound(block: u64, named: bool) {
     assert!(in_flight(block) <= references(block));
 }
 
-#[cfg(all(test, not(loom)))]
+// (not under Miri: nothing here is unsafe, and a panic with its backtrace takes it a minute)
+#[cfg(all(test, not(loom), not(miri)))]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -153,7 +154,8 @@ mod tests {
         const SEED: u64 = 21;
         let mut rng = Rng::new(SEED);
         let mut found = 0;
-        for round in 0..300 {
+        let rounds = 300;
+        for round in 0..rounds {
             let mut audit = Audit::new();
             let mut pool = used(&mut rng, &mut audit);
             for _ in 0..1 + rng.below(2) {
@@ -177,6 +179,6 @@ mod tests {
             assert!(part || !whole, "seed {SEED}, round {round}");
             found += u32::from(part);
         }
-        assert!(found > 100, "{found}");
+        assert!(found > rounds / 3, "{found} of {rounds}");
     }
 }
