@@ -25,7 +25,7 @@ pub fn render(results: &Results) -> String {
     );
     if !points.is_empty() {
         let head = "\none flow: goodput in Mbit/s, median of the seeds (least to most)";
-        let _ = writeln!(out, "{head}; mark: Gannet / kernel at least 1.0");
+        let _ = writeln!(out, "{head}; mark: Gannet / kernel at least 1.00");
         table(&mut out, points, "Gannet/kernel");
     }
     if !shared.is_empty() {
