@@ -81,8 +81,9 @@ impl HyStart {
         if self.css_baseline_min_rtt == NONE {
             return false;
         }
+        // (the round in which it began counts, though it was not whole)
         self.css_rounds += 1;
-        self.css_rounds > CSS_ROUNDS
+        self.css_rounds >= CSS_ROUNDS
     }
 
     fn compare(&mut self) {
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(r.hystart.divisor(), 1);
         assert!(!r.round(10, 50));
         assert_eq!(r.hystart.divisor(), 4);
-        for round in 0..5 {
+        for round in 2..=5 {
             assert!(!r.round(10, 50), "{round}");
         }
         assert!(r.round(10, 50));
