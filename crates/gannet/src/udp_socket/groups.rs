@@ -61,12 +61,7 @@ impl UdpSocket {
         source: IpAddr,
         interface: u32,
     ) -> io::Result<()> {
-        self.change_group(
-            group,
-            Where::Number(interface),
-            "join a source of",
-            Change::Source(SourceChange::Join, source),
-        )
+        self.change_source(group, source, interface, SourceChange::Join)
     }
 
     /// Takes back what [`UdpSocket::join_multicast_source`] did; with the last source the group is
@@ -80,12 +75,7 @@ impl UdpSocket {
         source: IpAddr,
         interface: u32,
     ) -> io::Result<()> {
-        self.change_group(
-            group,
-            Where::Number(interface),
-            "leave a source of",
-            Change::Source(SourceChange::Leave, source),
-        )
+        self.change_source(group, source, interface, SourceChange::Leave)
     }
 
     /// Nothing more from `source` of a group that was joined for all sources.
@@ -99,12 +89,7 @@ impl UdpSocket {
         source: IpAddr,
         interface: u32,
     ) -> io::Result<()> {
-        self.change_group(
-            group,
-            Where::Number(interface),
-            "block a source of",
-            Change::Source(SourceChange::Block, source),
-        )
+        self.change_source(group, source, interface, SourceChange::Block)
     }
 
     /// Takes back what [`UdpSocket::block_multicast_source`] did.
@@ -117,12 +102,7 @@ impl UdpSocket {
         source: IpAddr,
         interface: u32,
     ) -> io::Result<()> {
-        self.change_group(
-            group,
-            Where::Number(interface),
-            "unblock a source of",
-            Change::Source(SourceChange::Unblock, source),
-        )
+        self.change_source(group, source, interface, SourceChange::Unblock)
     }
 
     /// Whether what is sent to groups comes to this host's own sockets that are in them, too; so at
@@ -203,6 +183,23 @@ enum Change {
 }
 
 impl UdpSocket {
+    fn change_source(
+        &self,
+        group: IpAddr,
+        source: IpAddr,
+        interface: u32,
+        change: SourceChange,
+    ) -> io::Result<()> {
+        let what = match change {
+            SourceChange::Join => "join a source of",
+            SourceChange::Leave => "leave a source of",
+            SourceChange::Block => "block a source of",
+            SourceChange::Unblock => "unblock a source of",
+        };
+        let place = Where::Number(interface);
+        self.change_group(group, place, what, Change::Source(change, source))
+    }
+
     fn change_group(
         &self,
         group: impl Into<IpAddr>,

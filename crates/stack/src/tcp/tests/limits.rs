@@ -6,11 +6,38 @@ use std::vec::Vec;
 
 use gannet_base::Instant;
 use gannet_link::{Checksum, Medium};
+use gannet_wire::tcp::Options;
 
-use super::peer::{ACK, Peer, SYN, mss_only, seg, wire};
+use super::peer::{ACK, Peer, SYN, mss_only, seg, wire, with_sack};
 use super::transfer::Transfer;
 use crate::tcp::{ConnectError, RecvError, SendError, TcpError, TcpOption, TcpReady, TcpState};
 use crate::testing::{Faults, WireConfig};
+
+/// What lies behind a hole is kept as far as the window goes, however many segments that are: what
+/// was reported as held is not thrown away while there is memory.
+#[test]
+fn two_thousand_segments_behind_a_hole_are_kept() {
+    const LEN: u32 = 1000;
+    const COUNT: u32 = 2000;
+    let wire = WireConfig {
+        blocks: (16 * 1024, 1024),
+        ..wire()
+    };
+    let mut p = Peer::with(&wire, |config| config.tcp.receive_buffer = 4 << 20);
+    p.open(Options {
+        window_scale: Some(7),
+        ..with_sack()
+    });
+    let text = [7; LEN as usize];
+    for n in 1..=COUNT {
+        p.send(&seg(ACK, 1 + n * LEN, 1).text(&text));
+    }
+    let info = p.host.tcp_info(p.id()).expect("open");
+    assert_eq!(info.out_of_order, COUNT * LEN);
+    p.send(&seg(ACK, 1, 1).text(&text));
+    let read = p.read();
+    assert_eq!(read.len() as u32, (COUNT + 1) * LEN);
+}
 
 /// Everything goes through, slowly, however little memory there is.
 #[test]

@@ -308,7 +308,7 @@ fn t8_one_byte_segments_in_random_order() {
         let info = p.host.tcp_info(p.id()).expect("open");
         assert!(
             info.out_of_order <= 1024,
-            "no more pieces than there are places"
+            "each is charged for the memory that it keeps"
         );
         let pool = &p.host.link(p.link).expect("a link").pool;
         assert!(
