@@ -10,6 +10,8 @@ pub trait Reason: Copy + 'static {
     fn index(self) -> usize;
     /// Stable name in snake case, for people and for `--json`.
     fn name(self) -> &'static str;
+    /// What it means: the description of the value in the source, for people.
+    fn about(self) -> &'static str;
 }
 
 /// One count per value of `R`; at most `N` values are kept, `N` being `R::ALL.len()`.
@@ -68,17 +70,20 @@ impl<R: Reason, const N: usize> Default for Counters<R, N> {
 macro_rules! reasons {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $text:literal,)+ }
+        pub enum $name:ident { $($(#[doc = $about:literal])+ $variant:ident => $text:literal,)+ }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$vmeta])* $variant,)+ }
+        pub enum $name { $($(#[doc = $about])+ $variant,)+ }
 
         impl $crate::Reason for $name {
             const ALL: &'static [Self] = &[$($name::$variant,)+];
             fn index(self) -> usize { self as usize }
             fn name(self) -> &'static str {
                 match self { $($name::$variant => $text,)+ }
+            }
+            fn about(self) -> &'static str {
+                match self { $($name::$variant => concat!($($about,)+).trim_ascii(),)+ }
             }
         }
 
@@ -113,5 +118,6 @@ mod tests {
         c.add_many(Why::Late, 3);
         assert_eq!((c.get(Why::Late), c.get(Why::Broken), c.total()), (3, 1, 4));
         assert!(c.iter().map(|(r, _)| r.name()).eq(["late", "broken"]));
+        assert_eq!(Why::Late.about(), "First.");
     }
 }

@@ -99,6 +99,20 @@ pub struct TcpConfig {
     pub receive_buffer: u32,
     /// Limit of the growth. Also decides the window scale, for a connection's whole life.
     pub receive_buffer_max: u32,
+    /// Offer and accept windows beyond 65,535 bytes (RFC 7323 section 2). Off: for boxes on the
+    /// path that spoil the option.
+    pub window_scaling: bool,
+    /// Offer and accept time stamps (RFC 7323 section 3): 12 bytes in every segment, for round
+    /// trips measured in recoveries too and for old segments known as such.
+    pub timestamps: bool,
+    /// Offer and accept selective acknowledgements (RFC 2018). Off: one lost segment is found in a
+    /// round trip.
+    pub sack: bool,
+    /// Small segments leave at once on a new connection, as with `TcpOption::NoDelay(true)`.
+    pub nodelay: bool,
+    /// Segments that may leave before the first acknowledgement, from 1; 10 is RFC 6928's number,
+    /// whose bound on segments above 1460 bytes grows and shrinks with it.
+    pub initial_window: u8,
     /// How long an acknowledgement may wait for company, at most 490 ms (RFC 9293: below 500).
     pub delayed_ack: Duration,
     /// Retransmission time-out before the first round trip is measured, of SYNs too; doubled each
@@ -148,6 +162,12 @@ pub struct TcpConfig {
     pub keep_alive_probes: u8,
     /// Limits of the user time-out where a peer has a say in it (RFC 5482).
     pub user_timeout: UserTimeoutConfig,
+    /// Least time between two answers to doubtful segments (RFC 5961's challenge ACKs) of one
+    /// connection; zero: every one is answered.
+    //= https://www.rfc-editor.org/rfc/rfc5961#section-7
+    //# The time limit SHOULD be tunable to help timeout brute force attacks
+    //# faster than a potential legitimate flood of RSTs.
+    pub challenge_interval: Duration,
     /// Congestion control of a new connection.
     pub congestion: CongestionControl,
     /// Whether data leaves at a rate or in bursts, where the congestion control leaves the choice.
@@ -264,6 +284,11 @@ impl Default for TcpConfig {
             send_buffer_max: 32 << 20,
             receive_buffer: 256 << 10,
             receive_buffer_max: 16 << 20,
+            window_scaling: true,
+            timestamps: true,
+            sack: true,
+            nodelay: false,
+            initial_window: 10,
             delayed_ack: Duration::from_millis(40),
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
@@ -290,6 +315,7 @@ impl Default for TcpConfig {
             keep_alive_interval: Duration::from_secs(75),
             keep_alive_probes: 9,
             user_timeout: UserTimeoutConfig::default(),
+            challenge_interval: Duration::from_millis(500),
             congestion: CongestionControl::default(),
             pacing: Pacing::default(),
             ecn: EcnMode::default(),

@@ -65,12 +65,12 @@ enum Control {
 }
 
 impl Control {
-    fn new(control: CongestionControl, cwnd: u32, smss: u32) -> Self {
+    fn new(control: CongestionControl, cwnd: u32, smss: u32, initial: u8) -> Self {
         match control {
             CongestionControl::Cubic => Control::Cubic(Cubic::default()),
             CongestionControl::NewReno => Control::NewReno(NewReno::default()),
             CongestionControl::Dctcp => Control::Dctcp(Dctcp::default()),
-            CongestionControl::Bbr => Control::Bbr(Box::new(Bbr::new(cwnd, smss))),
+            CongestionControl::Bbr => Control::Bbr(Box::new(Bbr::new(cwnd, smss, initial))),
         }
     }
 
@@ -125,6 +125,8 @@ pub struct Congestion {
     ssthresh: u32,
     /// L of RFC 3465, in segments.
     abc_limit: u8,
+    /// IW of RFC 6928, in segments.
+    initial: u8,
     /// The last time-out has not yet been followed by an acknowledgement of new data.
     timed_out: bool,
     /// Between a time-out and the window reaching ssthresh again, L is 1.
@@ -141,23 +143,38 @@ impl Congestion {
     #[must_use]
     pub fn new(smss: u32, control: CongestionControl) -> Self {
         let smss = smss.max(1);
+        let cwnd = initial_window(smss, INITIAL_WINDOW);
         Self {
-            control: Control::new(control, initial_window(smss), smss),
+            control: Control::new(control, cwnd, smss, INITIAL_WINDOW),
             phase: Phase::Open,
             smss,
-            cwnd: initial_window(smss),
+            cwnd,
             //= https://www.rfc-editor.org/rfc/rfc5681#section-3.1
             //# The initial value of ssthresh SHOULD be set arbitrarily high (e.g.,
             //# to the size of the largest possible advertised window), but ssthresh
             //# MUST be reduced in response to congestion.
             ssthresh: u32::MAX,
             abc_limit: ABC_LIMIT as u8,
+            initial: INITIAL_WINDOW,
             timed_out: false,
             slow_start_after_rto: false,
             srtt_ns: 0,
             prior: None,
             unused: Unused::default(),
         }
+    }
+
+    /// Begins, and begins again after idle times, with a window of so many segments, at least one.
+    /// Before anything was sent.
+    pub fn set_initial_window(&mut self, segments: u8) {
+        self.initial = segments.max(1);
+        self.cwnd = self.initial_window();
+        let name = self.control.name();
+        self.control = Control::new(name, self.cwnd, self.smss, self.initial);
+    }
+
+    fn initial_window(&self) -> u32 {
+        initial_window(self.smss, self.initial)
     }
 
     /// Another control takes over, with the window as it is; whether it is another.
@@ -170,7 +187,7 @@ impl Congestion {
                 (Control::Bbr(bbr), _) if !bbr.in_startup() => self.cwnd,
                 _ => self.ssthresh,
             };
-            self.control = Control::new(control, self.cwnd, self.smss);
+            self.control = Control::new(control, self.cwnd, self.smss, self.initial);
         }
         other
     }
@@ -409,7 +426,7 @@ impl Congestion {
         //= https://www.rfc-editor.org/rfc/rfc7661#section-4.4.3
         //# The sender MUST then update cwnd to be not greater than:
         // cwnd = max((1/2)*cwnd, IW)
-        let least = initial_window(self.smss).min(self.cwnd);
+        let least = self.initial_window().min(self.cwnd);
         self.cwnd = (self.cwnd / 2).max(least);
     }
 
@@ -641,7 +658,7 @@ impl Congestion {
             if !self.in_slow_start() {
                 self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
             }
-            self.cwnd = self.cwnd.min(initial_window(self.smss));
+            self.cwnd = self.cwnd.min(self.initial_window());
             if let Control::Cubic(cubic) = &mut self.control {
                 cubic.restart();
             }
@@ -649,14 +666,19 @@ impl Congestion {
     }
 }
 
-/// RFC 6928 section 2: `min (10*MSS, max (2*MSS, 14600))`.
+/// RFC 6928's number of segments.
+pub const INITIAL_WINDOW: u8 = 10;
+
+/// RFC 6928 section 2: `min (10*MSS, max (2*MSS, 14600))`, or the same with another number of
+/// `segments` than 10, and of 1460 bytes each in the place of 14600.
 #[must_use]
-pub fn initial_window(smss: u32) -> u32 {
+pub fn initial_window(smss: u32, segments: u8) -> u32 {
     if planted!(InitialWindow) {
         return smss.saturating_mul(100);
     }
-    smss.saturating_mul(10)
-        .min(smss.saturating_mul(2).max(14_600))
+    let segments = u32::from(segments.max(1));
+    smss.saturating_mul(segments)
+        .min(smss.saturating_mul(2).max(segments * 1460))
         .min(MAX_CWND)
 }
 

@@ -19,6 +19,7 @@ use super::error::TcpError;
 use super::fast_open::{self, Early};
 use super::header::{self, Outgoing};
 use super::isn;
+use super::offer::{Offer, Wanted, says};
 use super::output;
 use super::recv::Recv;
 use super::rtt::{RttConfig, RttEstimator};
@@ -31,58 +32,11 @@ use crate::config::{CongestionControl, EcnMode, TcpConfig};
 use crate::hash::FourTuple;
 use crate::ip::{Path, Resolution};
 
-/// RFC 9293 MUST-15: what a peer accepts that does not say.
-const DEFAULT_MSS: u16 = 536;
-/// The same over IPv6.
-const DEFAULT_MSS_SIX: u16 = 1220;
 /// A peer that accepts less is not believed: tiny segments cost more than they carry
 /// (CVE-2019-11479; the floor is Linux's).
 pub(super) const MIN_MSS: u16 = 48;
 /// Bytes that time stamps take in every segment.
 const TIMESTAMPS_LEN: u32 = 12;
-
-/// What the peer's SYN offered.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Offer {
-    pub(super) mss: Option<u16>,
-    pub(super) scale: Option<u8>,
-    pub(super) sack: bool,
-    /// Its time stamp, to be echoed.
-    pub(super) timestamp: Option<u32>,
-    /// ECN: asked for in a SYN, agreed to in a SYN-ACK.
-    pub(super) ecn: bool,
-    /// In a SYN to a listener that takes data in SYNs: it is worth a Fast Open cookie.
-    pub(super) fast_open: bool,
-}
-
-impl Offer {
-    //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
-    //# A Window Scale option in a segment without a SYN bit MUST be ignored.
-    fn of(syn: &Segment) -> Self {
-        let options = &syn.options;
-        Offer {
-            mss: options.mss,
-            scale: options.window_scale,
-            sack: options.sack_permitted,
-            timestamp: syn.timestamps.map(|(value, _)| value),
-            ecn: match syn.has_ack() {
-                false => syn.flags.contains(Flags::ECE | Flags::CWR),
-                // both bits: a host that repeats what it does not understand
-                true => syn.flags.contains(Flags::ECE) && !syn.flags.contains(Flags::CWR),
-            },
-            fast_open: false,
-        }
-    }
-
-    /// What the peer accepts, as far as it is believed.
-    pub(super) fn mss(&self, six: bool) -> u16 {
-        //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
-        //# If an MSS Option is not received at connection setup, TCP implementations MUST assume a
-        //# default send MSS of 536 (576 - 40) for IPv4 or 1220 (1280 - 60) for IPv6 (MUST-15).
-        let default = if six { DEFAULT_MSS_SIX } else { DEFAULT_MSS };
-        self.mss.unwrap_or(default).max(MIN_MSS)
-    }
-}
 
 /// A connection being opened, from either side.
 #[derive(Debug)]
@@ -94,6 +48,7 @@ pub(super) struct Opening {
     /// Window our SYN offers, bytes.
     window: u16,
     scale: WindowScale,
+    wanted: Wanted,
     pub(super) offer: Offer,
     timestamp_offset: u32,
     /// We are ready to use ECN.
@@ -136,6 +91,7 @@ impl Opening {
             irs: SeqNum(0),
             window: window as u16,
             scale: WindowScale::for_buffer(max),
+            wanted: Wanted::of(cx.config),
             offer: Offer::default(),
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
             //# F() MUST NOT be computable from the outside (MUST-9), or an attacker could still
@@ -194,7 +150,7 @@ impl Opening {
         offer: Offer,
     ) -> Self {
         let mut opening = Self::new(cx, conn, false);
-        (opening.irs, opening.offer) = (irs, offer);
+        (opening.irs, opening.offer) = (irs, offer.only(opening.wanted));
         opening
     }
 
@@ -292,7 +248,7 @@ impl Opening {
         //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
         //# If a Window Scale option was received in the initial <SYN> segment,
         //# then this option MAY be sent in the <SYN,ACK> segment.
-        if !answer || self.offer.scale.is_some() {
+        if says(answer, self.wanted.scale, self.offer.scale.is_some()) {
             //= https://www.rfc-editor.org/rfc/rfc7323#section-2.2
             //# This option is an offer, not a promise; both sides MUST send Window Scale options in
             //# their <SYN> segments to enable window scaling in either direction.
@@ -303,8 +259,9 @@ impl Opening {
         }
         //= https://www.rfc-editor.org/rfc/rfc2018#section-2
         //# It MUST NOT be sent on non-SYN segments.
-        options.sack_permitted = !answer || self.offer.sack;
-        if !answer || self.offer.timestamp.is_some() {
+        options.sack_permitted = says(answer, self.wanted.sack, self.offer.sack);
+        let asked = self.offer.timestamp.is_some();
+        if says(answer, self.wanted.timestamps, asked) {
             //= https://www.rfc-editor.org/rfc/rfc7323#section-4.1
             //# Values of this clock MUST be at least approximately proportional to real time, in
             //# order to measure actual RTT.
@@ -500,7 +457,7 @@ pub(super) fn arrives_in_syn_sent<D: Driver>(
     }
     //= https://www.rfc-editor.org/rfc/rfc9293#section-3.5
     //# A TCP implementation MUST support simultaneous open attempts (MUST-10).
-    (opening.irs, opening.offer) = (seg.seq, Offer::of(seg));
+    (opening.irs, opening.offer) = (seg.seq, Offer::of(seg).only(opening.wanted));
     if acks_syn {
         become_open(conn, cx, seg);
         if let State::Open(open) = &mut conn.state {
@@ -602,8 +559,8 @@ fn reset_in_syn_received<D: Driver>(
     Opened::No
 }
 
-/// Tells the peer where we are, at most once in half a second: a peer that has forgotten an older
-/// attempt answers with the reset that ends it.
+/// Tells the peer where we are, at most once in `TcpConfig::challenge_interval`: a peer that has
+/// forgotten an older attempt answers with the reset that ends it.
 fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let State::SynReceived(opening) = &mut conn.state else {
         return;
@@ -611,7 +568,7 @@ fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     if cx.now < opening.challenge_at {
         return cx.counters.add(TcpEvent::Suppressed);
     }
-    opening.challenge_at = cx.now + super::output::CHALLENGE_INTERVAL;
+    opening.challenge_at = cx.now + cx.config.challenge_interval;
     let mut options = Options::NONE;
     options.timestamps = opening.options(0, cx.now, true).timestamps;
     let scaled = opening.offer.scale.map_or(0, |_| opening.scale.shift());
@@ -674,6 +631,7 @@ pub(super) fn halves<D: Driver>(
     if let Some(early) = opening.early.take() {
         send.take_early(&mut endpoint.pool, early.queue, seg.ack);
     }
+    send.congestion.set_initial_window(cx.config.initial_window);
     if opening.sent > 1 {
         send.congestion.on_syn_lost();
     }

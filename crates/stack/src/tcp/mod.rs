@@ -36,6 +36,7 @@
 //! | `listen.rs` | LISTEN: SYNs, requests, cookies, the accept queue |
 //! | `request.rs` | half-open connections, small |
 //! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
+//! | `offer.rs` | what SYNs offer: what the peer's said, what we want |
 //! | `fast_open.rs` | data in the SYN (RFC 7413) |
 //! | `user_timeout.rs` | how long unanswered data is waited for (RFC 5482) |
 //! | `input.rs` | a segment arrives in a synchronised state |
@@ -77,6 +78,7 @@ pub mod isn;
 mod listen;
 mod listeners;
 mod notice;
+mod offer;
 mod orphans;
 mod output;
 mod pressure;

@@ -629,12 +629,9 @@ pub(super) fn acknowledge_before<D: Driver>(conn: &mut Connection, cx: &mut Cx<'
     }
 }
 
-/// Time between two challenge ACKs of one connection.
-pub(super) const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
-
 /// RFC 5961: an acknowledgement that tells a sender of doubtful segments where we are; at most one
-/// in half a second per connection, so that two confused ends cannot keep each other busy and a
-/// forger learns nothing from a shared limit (CVE-2016-5696).
+/// in `TcpConfig::challenge_interval` per connection, so that two confused ends cannot keep each
+/// other busy and a forger learns nothing from a shared limit (CVE-2016-5696).
 pub(super) fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let State::Open(open) = &mut conn.state else {
         return;
@@ -643,7 +640,7 @@ pub(super) fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         cx.counters.add(TcpEvent::Suppressed);
         return;
     }
-    open.challenge_at = cx.now + CHALLENGE_INTERVAL;
+    open.challenge_at = cx.now + cx.config.challenge_interval;
     open.recv.ack_now();
 }
 

@@ -14,7 +14,8 @@ use gannet_link::Driver;
 
 use super::connection::{Connection, Cx, State};
 use super::ends::Ends;
-use super::handshake::{Offer, Opening};
+use super::handshake::Opening;
+use super::offer::Offer;
 use super::seq::SeqNum;
 use super::settings::Settings;
 use super::socket::ListenerId;

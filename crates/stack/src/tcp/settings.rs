@@ -33,7 +33,10 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Settings {
-            nagle: Nagle::default(),
+            nagle: match config.nodelay {
+                true => Nagle::Off,
+                false => Nagle::default(),
+            },
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.4
             //# If keep-alives are
             //# included, the application MUST be able to turn them on or off for

@@ -112,6 +112,8 @@ pub(super) struct Bbr {
     /// `C.cwnd` and SMSS as they were when this acknowledgement came.
     cwnd: u32,
     smss: u32,
+    /// Initial window in segments.
+    initial: u8,
     /// `BBR.prior_cwnd`: before ProbeRTT, or a recovery.
     prior_cwnd: u32,
     /// Losses are being repaired.
@@ -124,7 +126,7 @@ pub(super) struct Bbr {
 
 impl Bbr {
     /// `Init`.
-    pub(super) fn new(cwnd: u32, smss: u32) -> Self {
+    pub(super) fn new(cwnd: u32, smss: u32, initial: u8) -> Self {
         let mut bbr = Bbr {
             state: State::Startup,
             model: Model::default(),
@@ -136,6 +138,7 @@ impl Bbr {
             pacing_rate: 0,
             cwnd,
             smss,
+            initial,
             prior_cwnd: 0,
             repairing: false,
             undo: Limits::NONE,
@@ -227,7 +230,7 @@ impl Bbr {
     /// `BDPMultiple`, the gain in percent.
     fn bdp(&self, bw: u64, percent: u64) -> u32 {
         let Some(rtt) = self.model.min_rtt() else {
-            return initial_window(self.smss);
+            return initial_window(self.smss, self.initial);
         };
         let bytes = u128::from(bw) * rtt.as_nanos() * u128::from(percent) / 100_000_000_000;
         u32::try_from(bytes).unwrap_or(MAX_CWND).min(MAX_CWND)
@@ -273,11 +276,15 @@ impl Bbr {
         let grown = self.cwnd.saturating_add(ack.newly_acked);
         if self.full.reached {
             self.cwnd = grown.min(most);
-        } else if self.cwnd < most || ack.total_delivered < u64::from(initial_window(self.smss)) {
+        } else if self.cwnd < most || ack.total_delivered < self.initial_bytes() {
             self.cwnd = grown;
         }
         let cap = self.cwnd_cap().max(self.min_pipe());
         self.cwnd = self.cwnd.max(self.min_pipe()).min(cap).min(MAX_CWND);
+    }
+
+    fn initial_bytes(&self) -> u64 {
+        u64::from(initial_window(self.smss, self.initial))
     }
 
     /// `BoundCwndForProbeRTT` and `BoundCwndForModel`.

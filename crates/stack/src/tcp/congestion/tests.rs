@@ -338,7 +338,7 @@ fn rfc_7661_section_4_4_a_window_that_nobody_uses() {
         for second in 2001..5000 {
             ack(&mut c, second, 2000, false);
         }
-        assert_eq!(c.cwnd(), initial_window(MSS));
+        assert_eq!(c.cwnd(), initial_window(MSS, INITIAL_WINDOW));
     }
 }
 

@@ -30,7 +30,7 @@ struct Sender {
 impl Sender {
     fn new() -> Self {
         Sender {
-            bbr: Bbr::new(10 * SMSS, SMSS),
+            bbr: Bbr::new(10 * SMSS, SMSS, 10),
             now: Instant::ZERO + Duration::from_secs(100),
             delivered: 0,
             cwnd: 10 * SMSS,
@@ -147,7 +147,7 @@ fn section_5_1_1_gains() {
 
 #[test]
 fn section_5_6_2_the_first_rate_is_the_window_in_the_handshakes_round_trip() {
-    let mut bbr = Bbr::new(10_000, SMSS);
+    let mut bbr = Bbr::new(10_000, SMSS, 10);
     assert_eq!(bbr.pacing_rate(), 27_700_000, "in a millisecond");
     bbr.seed(Duration::from_millis(100), 10_000);
     assert_eq!(bbr.pacing_rate(), 277_000);
