@@ -44,6 +44,8 @@
 //! | `shard.rs` | what the lock protects |
 //! | `driver.rs` | every driver behind one type |
 //! | `network.rs` | channels made when they are needed |
+//! | `dialling.rs` | channels that no call waits for |
+//! | `connect.rs` | how TCP connections are opened |
 //! | `tcp_listener.rs`, `tcp_stream.rs`, `udp_socket.rs` | sockets |
 //! | `blocks.rs` | sending and receiving without copies |
 //! | `poller.rs` | readiness of many sockets |
@@ -54,7 +56,9 @@ mod address;
 mod blocks;
 mod builder;
 mod clock;
+mod connect;
 mod deadline;
+mod dialling;
 mod driver;
 mod error;
 mod event_loop;
@@ -71,11 +75,12 @@ mod watch;
 
 pub use blocks::{RecvBlock, SendBlock};
 pub use builder::HostBuilder;
+pub use connect::Connect;
 pub use error::{Failure, os_code};
 pub use host::{Counts, Host};
 pub use lease::Lease;
 pub use poller::{Event, Interest, Poller, Source, Waker};
-pub use tcp_listener::{Incoming, TcpListener};
+pub use tcp_listener::{Incoming, ListenOptions, TcpListener};
 pub use tcp_stream::TcpStream;
 pub use udp_socket::UdpSocket;
 

@@ -5,7 +5,7 @@ use crate::address::Prefix;
 use crate::error::fail;
 use crate::shard::Shard;
 use crate::waiting::Shared;
-use crate::{clock, driver};
+use crate::{clock, dialling, driver};
 use gannet_base::Instant;
 use gannet_drivers::channel::{Channel, Connector, Directory, Listener, Options};
 use gannet_link::Endpoint;
@@ -104,6 +104,8 @@ impl Shared {
             drop(shard);
             std::thread::sleep(Duration::from_micros(200));
             shard = self.lock();
+            // What connections wait for and no call, goes on only so.
+            shard.turn_with_look(clock::now());
             if shard.unlinked_network(to).is_none() {
                 return Ok(());
             }
@@ -130,18 +132,22 @@ impl Shared {
         };
         let mut shard = self.lock();
         shard.connecting_ends(index, to);
-        let end = result?;
-        shard.add_channel(index, driver::any(end, driver::AnyDriver::Channel), to)
+        let added = result.and_then(|end| {
+            let end = driver::any(end, driver::AnyDriver::Channel);
+            shard.add_channel(index, end, to)
+        });
+        shard.dialled(to, added.as_ref().err().map(dialling::reason), now);
+        added
     }
 }
 
 impl Shard {
-    fn is_connecting(&self, index: usize, to: IpAddr) -> bool {
+    pub(crate) fn is_connecting(&self, index: usize, to: IpAddr) -> bool {
         let network = self.networks.get(index);
         network.is_some_and(|n| n.connecting.contains(&to))
     }
 
-    fn start_connecting(
+    pub(crate) fn start_connecting(
         &mut self,
         index: usize,
         to: IpAddr,
@@ -154,7 +160,7 @@ impl Shard {
         Ok(started)
     }
 
-    fn connecting_ends(&mut self, index: usize, to: IpAddr) {
+    pub(crate) fn connecting_ends(&mut self, index: usize, to: IpAddr) {
         if let Some(network) = self.networks.get_mut(index) {
             network.connecting.retain(|&a| a != to);
         }

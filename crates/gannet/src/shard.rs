@@ -1,5 +1,6 @@
 //! What a host owns, under one lock: the stack, its links, and who waits for what.
 
+use crate::dialling::Dialling;
 use crate::driver::{AnyDriver, captured};
 use crate::error::fail;
 use crate::network::Network;
@@ -50,6 +51,8 @@ const BURIAL_LAST: Duration = Duration::from_secs(10);
 pub(crate) struct Shard {
     pub(crate) stack: Stack<AnyDriver>,
     pub(crate) networks: Vec<Network>,
+    /// Channels in the making that connections wait for, and no call.
+    pub(crate) dialling: Vec<Dialling>,
     /// Where to write down what passes the links, if anywhere.
     pub(crate) captures: Option<PathBuf>,
     pub(crate) waiting: Waiting,
@@ -87,6 +90,7 @@ impl Shard {
         Shard {
             stack,
             networks: Vec::new(),
+            dialling: Vec::new(),
             captures: None,
             waiting: Waiting::default(),
             pollers: Pollers::default(),
@@ -234,8 +238,11 @@ impl Shard {
                 Signal::Traffic(number) => self.with_driver(number, |d| d.rung()),
                 Signal::HangUp(number) => self.with_driver(number, AnyDriver::hung_up),
                 Signal::Knock(network) => self.open_doors(network as usize, now),
+                // Looked at below.
+                Signal::Dial => {}
             }
         }
+        self.go_on_dialling(now);
         for network in 0..self.networks.len() {
             let due = self
                 .networks
@@ -367,7 +374,8 @@ impl Shard {
             .networks
             .iter()
             .filter_map(|n| n.listener().next_deadline());
-        let all = knocking.chain(self.stack.next_timeout());
+        let dialling = self.dialling.iter().filter_map(Dialling::next_deadline);
+        let all = knocking.chain(dialling).chain(self.stack.next_timeout());
         all.chain([self.burial_due])
             .min()
             .unwrap_or(Instant::FAR_FUTURE)

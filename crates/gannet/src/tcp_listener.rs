@@ -21,6 +21,26 @@ use std::time::Duration;
 /// Connections that wait to be accepted at most, as in `std::net` on Linux.
 const BACKLOG: usize = 4096;
 
+/// How [`TcpListener::bind_with`] listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Most connections that are open and wait to be accepted, 1 to 65,535 (what lies outside
+    /// counts as the nearest); 4096 by default. Further ones are left unanswered until there is
+    /// room. Those still being opened are counted apart: `TcpConfig::syn_backlog`.
+    pub backlog: usize,
+    /// On `::`: for IPv6 alone (IPV6_V6ONLY). Not so by default.
+    pub only_v6: bool,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        ListenOptions {
+            backlog: BACKLOG,
+            only_v6: false,
+        }
+    }
+}
+
 /// Waits for TCP connections; the counterpart of [`std::net::TcpListener`].
 ///
 /// ```
@@ -57,7 +77,7 @@ impl TcpListener {
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` when the address is not the host's.
     pub fn bind(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpListener> {
-        Self::listen(host, address, false)
+        Self::bind_with(host, address, ListenOptions::default())
     }
 
     /// As [`TcpListener::bind`]; on `::` for IPv6 alone (RFC 3493's IPV6_V6ONLY), so that another
@@ -66,16 +86,30 @@ impl TcpListener {
     /// # Errors
     /// As [`TcpListener::bind`].
     pub fn bind_only_v6(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpListener> {
-        Self::listen(host, address, true)
+        let only_six = ListenOptions {
+            only_v6: true,
+            ..ListenOptions::default()
+        };
+        Self::bind_with(host, address, only_six)
     }
 
-    fn listen(host: &Host, address: impl ToSocketAddrs, only_six: bool) -> io::Result<TcpListener> {
+    /// As [`TcpListener::bind`], with options. Connections of a former listener that linger in
+    /// TIME-WAIT are no obstacle (SO_REUSEADDR is always on).
+    ///
+    /// # Errors
+    /// As [`TcpListener::bind`].
+    pub fn bind_with(
+        host: &Host,
+        address: impl ToSocketAddrs,
+        options: ListenOptions,
+    ) -> io::Result<TcpListener> {
+        let ListenOptions { backlog, only_v6 } = options;
         first_that_works(address, |at| {
             let inner = host.inner();
             let listening = inner.shared.call(|shard, _| {
-                let id = match only_six {
-                    true => shard.stack.tcp_listen_only_six(at, BACKLOG)?,
-                    false => shard.stack.tcp_listen(at, BACKLOG)?,
+                let id = match only_v6 {
+                    true => shard.stack.tcp_listen_only_six(at, backlog)?,
+                    false => shard.stack.tcp_listen(at, backlog)?,
                 };
                 Ok((id, shard.stack.tcp_listener_address(id).unwrap_or(at)))
             });

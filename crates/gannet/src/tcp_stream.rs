@@ -1,9 +1,9 @@
 //! A TCP connection with the calls of `std::net::TcpStream`.
 
-use crate::address::first_that_works;
 use crate::blocks::{RecvBlock, SendBlock};
-use crate::deadline::{Manners, deadline};
-use crate::error::{connect_failed, connection_failed, fail, time_to_live, zero_timeout};
+use crate::connect::Connect;
+use crate::deadline::Manners;
+use crate::error::{connection_failed, fail, time_to_live};
 use crate::host::{Host, Inner};
 use crate::poller::Source;
 use crate::poller::sealed::{Origin, Sealed};
@@ -100,7 +100,7 @@ impl TcpStream {
     /// `ConnectionRefused` when nobody listens there; `HostUnreachable` when no process of the
     /// network has the address; `NetworkUnreachable` without a route; `TimedOut`.
     pub fn connect(host: &Host, address: impl ToSocketAddrs) -> io::Result<TcpStream> {
-        first_that_works(address, |to| open(host, to, (Instant::FAR_FUTURE, &[])))
+        Connect::new(host).to(address)
     }
 
     /// Connects to the first address that works, and writes all of `data`: with the first packet
@@ -115,7 +115,7 @@ impl TcpStream {
         address: impl ToSocketAddrs,
         data: &[u8],
     ) -> io::Result<TcpStream> {
-        first_that_works(address, |to| open(host, to, (Instant::FAR_FUTURE, data)))
+        Connect::new(host).open(address, data)
     }
 
     /// As [`TcpStream::connect`], for one address, and not for ever.
@@ -127,10 +127,34 @@ impl TcpStream {
         address: &SocketAddr,
         timeout: Duration,
     ) -> io::Result<TcpStream> {
-        if timeout.is_zero() {
-            return Err(zero_timeout());
-        }
-        first_that_works(address, |to| open(host, to, (deadline(Some(timeout)), &[])))
+        Connect::new(host).timeout(timeout).to(address)
+    }
+
+    /// As [`TcpStream::connect`] from an address and port of the caller's choice: see
+    /// [`Connect::from`].
+    ///
+    /// # Errors
+    /// As [`Connect::to`].
+    pub fn connect_from(
+        host: &Host,
+        local: SocketAddr,
+        address: impl ToSocketAddrs,
+    ) -> io::Result<TcpStream> {
+        Connect::new(host).from(local).to(address)
+    }
+
+    /// Begins to connect and returns at once: see [`Connect::begin`].
+    ///
+    /// # Errors
+    /// As [`Connect::begin`].
+    pub fn connect_nonblocking(host: &Host, address: &SocketAddr) -> io::Result<TcpStream> {
+        Connect::new(host).begin(*address)
+    }
+
+    /// Whether the handshake is still going on: see [`Connect::begin`].
+    pub fn is_connecting(&self) -> bool {
+        let Connection { host, id, .. } = &*self.socket;
+        host.shared.call(|shard, _| is_opening(shard, *id))
     }
 
     /// The peer's end.
@@ -494,44 +518,10 @@ fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Connects to `to` and waits until it is open, or has failed.
-fn open(host: &Host, to: SocketAddr, (deadline, data): (Instant, &[u8])) -> io::Result<TcpStream> {
-    let host = host.inner();
-    host.shared.reach(to.ip())?;
-    let begun = host.shared.call(|shard, now| match data {
-        [] => shard.stack.tcp_connect(now, None, to).map(|id| (id, 0)),
-        _ => shard.stack.tcp_connect_with_data(now, None, to, data),
-    });
-    let (id, written) = begun.map_err(|error| connect_failed(to, error))?;
-    let once = Habit::default();
-    let how = (Patience::Until(deadline), &once);
-    let opened = host.shared.wait(Socket::Connection(id), how, |shard, _| {
-        let Some(status) = shard.stack.tcp_status(id) else {
-            return Poll::Ready(Err(connection_failed("connect to", to, TcpError::Aborted)));
-        };
-        match (status.error, status.state) {
-            (Some(error), _) => Poll::Ready(Err(connection_failed("connect to", to, error))),
-            (None, TcpState::SynSent | TcpState::SynReceived) => Poll::Pending,
-            (None, _) => Poll::Ready(Ok(shard.stack.tcp_addresses(id))),
-        }
-    });
-    match opened {
-        Ok(addresses) => {
-            let (local, peer) = addresses.unwrap_or((to, to));
-            let mut stream = TcpStream::new(host.clone(), id, local, peer);
-            stream.write_all(data.get(written..).unwrap_or_default())?;
-            Ok(stream)
-        }
-        Err(error) => {
-            host.shared
-                .call(|shard, now| shard.stack.tcp_close(now, id));
-            if error.kind() == io::ErrorKind::WouldBlock {
-                let why = "no answer within the time given";
-                return Err(fail(libc::ETIMEDOUT, format!("connect to {to}"), why));
-            }
-            Err(error)
-        }
-    }
+/// Whether a connection is between its first SYN and the end of the handshake.
+fn is_opening(shard: &Shard, id: TcpId) -> bool {
+    let status = shard.stack.tcp_status(id);
+    status.is_some_and(|s| matches!(s.state, TcpState::SynSent | TcpState::SynReceived))
 }
 
 impl Connection {
@@ -547,6 +537,7 @@ impl Connection {
             match take(shard, now, self.id) {
                 Ok(done) => Poll::Ready(Ok(done)),
                 Err(RecvError::WouldBlock) => Poll::Pending,
+                Err(RecvError::NotConnected) if is_opening(shard, self.id) => Poll::Pending,
                 Err(RecvError::NotConnected) => Poll::Ready(Err(self.unconnected("read from"))),
                 Err(RecvError::Failed(error)) => Poll::Ready(self.end_of_reading(error)),
             }
@@ -565,6 +556,7 @@ impl Connection {
             match give(shard, now, self.id) {
                 Ok(done) => Poll::Ready(Ok(done)),
                 Err(SendError::WouldBlock) => Poll::Pending,
+                Err(SendError::NotConnected) if is_opening(shard, self.id) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(self.end_of_writing(error))),
             }
         })
@@ -625,7 +617,7 @@ impl Connection {
     #[cold]
     fn unconnected(&self, what: &str) -> io::Error {
         let what = format!("{what} {}", self.peer);
-        fail(libc::ENOTCONN, what, "the connection is still being opened")
+        fail(libc::ENOTCONN, what, "the connection is not open")
     }
 
     /// As the kernel does it: the error once, then the end of the stream.

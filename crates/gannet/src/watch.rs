@@ -27,6 +27,8 @@ pub(crate) enum Signal {
     HangUp(u32),
     /// Somebody knocks at the network with this number.
     Knock(u32),
+    /// A channel that nobody waits for goes on.
+    Dial,
 }
 
 impl Signal {
@@ -36,6 +38,7 @@ impl Signal {
             Signal::Traffic(link) => (1, link),
             Signal::HangUp(link) => (2, link),
             Signal::Knock(network) => (3, network),
+            Signal::Dial => (4, 0),
         };
         kind << INDEX_BITS | u64::from(index)
     }
@@ -46,6 +49,7 @@ impl Signal {
             1 => Signal::Traffic(index),
             2 => Signal::HangUp(index),
             3 => Signal::Knock(index),
+            4 => Signal::Dial,
             _ => Signal::Kick,
         }
     }
@@ -136,6 +140,7 @@ mod tests {
             Signal::Traffic(0),
             Signal::HangUp(7),
             Signal::Knock(u32::MAX),
+            Signal::Dial,
         ] {
             assert_eq!(Signal::from_token(signal.token()), signal);
         }

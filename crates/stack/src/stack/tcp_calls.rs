@@ -72,6 +72,18 @@ impl<D: Driver> Stack<D> {
         self.tcp.connect(&mut self.ip, now, local, remote)
     }
 
+    /// A link to the peer of a connection that is being opened has come: its SYN leaves anew, by
+    /// the best link there is. Whether it was in SYN-SENT, without data, and a link leads there.
+    pub fn tcp_start_over(&mut self, now: Instant, id: TcpId) -> bool {
+        self.tcp.start_over(&mut self.ip, now, id)
+    }
+
+    /// No link to the peer of a connection that is being opened will come: it fails for this
+    /// reason. Of a connection in any other state than SYN-SENT nothing changes.
+    pub fn tcp_give_up(&mut self, now: Instant, id: TcpId, error: TcpError) {
+        self.tcp.give_up(&mut self.ip, now, id, error)
+    }
+
     /// As [`Stack::tcp_connect`], with data that is sent as soon as it may be: with the SYN where
     /// [`crate::FastOpenConfig::client`] is set and the server gave us a cookie before (RFC 7413),
     /// else after the handshake. How many bytes were taken: as many as the send buffer holds. With

@@ -37,6 +37,7 @@
 //! | `request.rs` | half-open connections, small |
 //! | `handshake.rs` | SYN-SENT and SYN-RECEIVED |
 //! | `offer.rs` | what SYNs offer: what the peer's said, what we want |
+//! | `start_over.rs` | connections begun before there is a link to their peer |
 //! | `fast_open.rs` | data in the SYN (RFC 7413) |
 //! | `user_timeout.rs` | how long unanswered data is waited for (RFC 5482) |
 //! | `input.rs` | a segment arrives in a synchronised state |
@@ -97,6 +98,7 @@ pub mod sent;
 pub mod seq;
 pub mod settings;
 mod socket;
+mod start_over;
 mod table;
 #[cfg(test)]
 mod tests;

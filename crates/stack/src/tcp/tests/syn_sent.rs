@@ -244,3 +244,42 @@ fn the_local_address() {
     assert_eq!(again[0].1.flags, SYN);
     assert_eq!(p.host.tcp_addresses(id), Some((wanted, p.me)));
 }
+
+#[test]
+fn a_syn_leaves_anew_when_a_way_has_come() {
+    let mut p = Peer::new();
+    let first = p.connect();
+    p.pass_ms(10);
+    assert!(p.host.tcp_start_over(p.now, p.id()));
+    let second = p.poll();
+    assert_eq!(second.len(), 1);
+    assert_eq!(
+        (second[0].flags, second[0].options),
+        (SYN, {
+            let mut options = first.options;
+            options.timestamps = second[0].options.timestamps;
+            options
+        })
+    );
+    // The second is answered as ever.
+    p.send(&seg(SYN | ACK, 0, 1));
+    assert_eq!(p.state(), TcpState::Established);
+    assert!(!p.host.tcp_start_over(p.now, p.id()), "it is open");
+    p.host.tcp_give_up(p.now, p.id(), TcpError::HostUnreachable);
+    assert_eq!(p.state(), TcpState::Established);
+}
+
+#[test]
+fn a_way_that_will_not_come() {
+    let mut p = Peer::new();
+    p.connect();
+    p.host.tcp_give_up(p.now, p.id(), TcpError::HostUnreachable);
+    assert_eq!(p.state(), TcpState::Closed);
+    assert_eq!(
+        p.host.tcp_take_error(p.id()),
+        Some(TcpError::HostUnreachable)
+    );
+    p.close();
+    p.host.tcp_give_up(p.now, p.id(), TcpError::HostUnreachable);
+    assert!(!p.host.tcp_start_over(p.now, p.id()));
+}
