@@ -1,0 +1,256 @@
+//! An arena: what the processes of one program know in common of their sockets.
+//!
+//! The carrier makes it; the program's processes map it for writing, processes of other programs
+//! read-only. Nothing in it is believed: indices are reduced to the arena's size, positions are
+//! compared before use, so that a process that writes nonsense hurts its own streams alone.
+//!
+//! No lock guards an arena as a whole. A slot belongs to whoever has set its bit among the
+//! allocated ones; which processes hold it stands in a bitmap for each process, so that the
+//! carrier can tell, after a process died at any instruction, what nobody holds any more.
+
+use crate::layout::{Geometry, MAGIC, PROCESSES, SLEEPERS, header, process, sleeper, slot};
+use crate::memory::{self, Mapping};
+use crate::slot::{OwnSlot, PeerSlot};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+/// The number of a program in its network: random, never 0.
+pub type HostId = u64;
+
+/// An arena as this process sees it.
+#[derive(Debug)]
+pub struct Arena {
+    pub(crate) memory: Mapping,
+    pub(crate) geometry: Geometry,
+    host: HostId,
+}
+
+impl Arena {
+    /// Makes the memory of a new arena, and maps it.
+    ///
+    /// # Errors
+    /// What `memfd_create`, `ftruncate` and `mmap` say.
+    pub fn create(host: HostId, geometry: Geometry) -> Result<(OwnedFd, Arena), Errno> {
+        let geometry = geometry.clamped();
+        let file = memory::create("gannet-arena", geometry.len())?;
+        let memory = Mapping::new(&file, true)?;
+        memory.long(header::HOST).store(host, Relaxed);
+        memory.word(header::SLOTS).store(geometry.slots, Relaxed);
+        memory.word(header::RING).store(geometry.ring, Relaxed);
+        memory.word(header::CARRIER).store(1, Relaxed);
+        memory.long(header::MAGIC).store(MAGIC, Release);
+        let arena = Arena {
+            memory,
+            geometry,
+            host,
+        };
+        Ok((file, arena))
+    }
+
+    /// Maps an arena made by somebody else: for writing the own program's, read-only another's.
+    ///
+    /// # Errors
+    /// `INVAL` when it is none, or of another version; what `mmap` says.
+    pub fn open(file: impl AsFd, writable: bool) -> Result<Arena, Errno> {
+        let memory = Mapping::new(file, writable)?;
+        if memory.len() < 4096 || memory.long(header::MAGIC).load(Acquire) != MAGIC {
+            return Err(Errno::INVAL);
+        }
+        let geometry = Geometry {
+            slots: memory.word(header::SLOTS).load(Relaxed),
+            ring: memory.word(header::RING).load(Relaxed),
+        };
+        let host = memory.long(header::HOST).load(Relaxed);
+        if !geometry.is_sane() || geometry.len() != memory.len() as u64 {
+            return Err(Errno::INVAL);
+        }
+        Ok(Arena {
+            memory,
+            geometry,
+            host,
+        })
+    }
+
+    /// Whose it is.
+    pub fn host(&self) -> HostId {
+        self.host
+    }
+
+    /// How large it is.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Slot `n` of the own program's arena.
+    ///
+    /// # Panics
+    /// When the arena is another's: a mistake of the caller, never input.
+    pub fn own(&self, n: u32) -> OwnSlot<'_> {
+        assert!(self.memory.is_writable(), "the own arena");
+        OwnSlot::new(self, n)
+    }
+
+    /// Slot `n`, to be looked at.
+    pub fn peer(&self, n: u32) -> PeerSlot<'_> {
+        PeerSlot::new(self, n)
+    }
+
+    /// A port for a connection or socket that asks for none: 32768 to 60999 in turn, from a random
+    /// start.
+    pub fn next_port(&self, start: u16) -> u16 {
+        let turn = self.memory.word(header::NEXT_PORT).fetch_add(1, Relaxed);
+        let span = 61_000 - 32_768;
+        (32_768 + turn.wrapping_add(u32::from(start)) % span) as u16
+    }
+
+    /// Takes a free slot and holds it for process `holder`. `None` when all are taken.
+    pub fn allocate(&self, holder: usize, hint: u32) -> Option<u32> {
+        let words = self.geometry.bitmap_words();
+        let first = hint as usize / 64;
+        for step in 0..words {
+            let at = (first + step) % words;
+            let word = self.memory.long(self.geometry.allocated() + at * 8);
+            let mut seen = word.load(Relaxed);
+            while seen != u64::MAX {
+                let bit = seen.trailing_ones();
+                let n = (at * 64) as u32 + bit;
+                match word.compare_exchange(seen, seen | 1 << bit, AcqRel, Relaxed) {
+                    Ok(_) => {
+                        self.hold(holder, n);
+                        self.own(n).begin();
+                        return Some(n);
+                    }
+                    Err(now) => seen = now,
+                }
+            }
+        }
+        None
+    }
+
+    /// Gives slot `n` back, and the memory of a ring that was much used to the system.
+    pub fn free(&self, n: u32) {
+        self.own(n).end();
+        let (word, bit) = self.bit(self.geometry.allocated(), n);
+        self.memory.long(word).fetch_and(!bit, AcqRel);
+    }
+
+    /// Whether slot `n` is taken.
+    pub fn is_allocated(&self, n: u32) -> bool {
+        let (word, bit) = self.bit(self.geometry.allocated(), n);
+        self.memory.long(word).load(Acquire) & bit != 0
+    }
+
+    /// The slots that are taken.
+    pub fn allocated(&self) -> impl Iterator<Item = u32> + '_ {
+        self.set_bits(self.geometry.allocated())
+    }
+
+    fn bit(&self, bitmap: usize, n: u32) -> (usize, u64) {
+        let n = n % self.geometry.slots;
+        (bitmap + n as usize / 64 * 8, 1 << (n % 64))
+    }
+
+    fn set_bits(&self, bitmap: usize) -> impl Iterator<Item = u32> + '_ {
+        (0..self.geometry.bitmap_words()).flat_map(move |at| {
+            let bits = self.memory.long(bitmap + at * 8).load(Acquire);
+            let base = (at * 64) as u32;
+            (0..64)
+                .filter(move |bit| bits & (1 << bit) != 0)
+                .map(move |bit| base + bit)
+        })
+    }
+
+    /// Notes that process `holder` has a descriptor of slot `n`.
+    pub fn hold(&self, holder: usize, n: u32) {
+        let (word, bit) = self.bit(self.geometry.held_by(holder), n);
+        self.memory.long(word).fetch_or(bit, AcqRel);
+    }
+
+    /// Process `holder` has closed its last descriptor of slot `n`. True when no process holds it.
+    pub fn let_go(&self, holder: usize, n: u32) -> bool {
+        let (word, bit) = self.bit(self.geometry.held_by(holder), n);
+        self.memory.long(word).fetch_and(!bit, SeqCst);
+        !self.is_held(n)
+    }
+
+    /// Whether a process holds slot `n`.
+    pub fn is_held(&self, n: u32) -> bool {
+        (0..PROCESSES).any(|holder| {
+            let (word, bit) = self.bit(self.geometry.held_by(holder), n);
+            self.pid_of(holder) != 0 && self.memory.long(word).load(SeqCst) & bit != 0
+        })
+    }
+
+    /// The slots which process `holder` holds.
+    pub fn held_by(&self, holder: usize) -> impl Iterator<Item = u32> + '_ {
+        self.set_bits(self.geometry.held_by(holder))
+    }
+
+    /// Enters process `pid`. `None` when there are too many.
+    pub fn enter(&self, pid: u32) -> Option<usize> {
+        let free = (0..PROCESSES).find(|&n| {
+            let entry = self.memory.word(self.geometry.process(n) + process::PID);
+            entry.compare_exchange(0, pid, AcqRel, Relaxed).is_ok()
+        })?;
+        self.memory.word(header::ENTERED).fetch_add(1, AcqRel);
+        Some(free)
+    }
+
+    /// Gives entry `n` to process `pid`: a child's, entered by its parent before the fork.
+    pub fn become_process(&self, n: usize, pid: u32) {
+        let entry = self.memory.word(self.geometry.process(n) + process::PID);
+        entry.store(pid, Release);
+        self.memory.word(header::ENTERED).fetch_add(1, AcqRel);
+    }
+
+    /// The process of entry `n`, 0 when there is none.
+    pub fn pid_of(&self, n: usize) -> u32 {
+        let entry = self.memory.word(self.geometry.process(n) + process::PID);
+        entry.load(Acquire)
+    }
+
+    /// How often processes entered: tells when to look at the table again.
+    pub fn entered(&self) -> u32 {
+        self.memory.word(header::ENTERED).load(Acquire)
+    }
+
+    /// Everything process `holder` held is let go of, and its entry is free.
+    pub fn leave(&self, holder: usize) {
+        for at in 0..self.geometry.bitmap_words() {
+            let word = self.geometry.held_by(holder) + at * 8;
+            self.memory.long(word).store(0, Release);
+        }
+        for n in 0..SLEEPERS {
+            let owner = self.geometry.sleeper(n) + sleeper::OWNER;
+            let owner = self.memory.word(owner);
+            let _ = owner.compare_exchange(holder as u32 + 1, 0, AcqRel, Relaxed);
+        }
+        self.become_process(holder, 0);
+    }
+
+    /// Whether the carrier still lives, as far as it could say.
+    pub fn has_carrier(&self) -> bool {
+        self.memory.word(header::CARRIER).load(Acquire) != 0
+    }
+
+    /// The carrier's last word.
+    pub fn carrier_leaves(&self) {
+        self.memory.word(header::CARRIER).store(0, Release);
+    }
+
+    /// The slot whose socket has inode `inode`: how a process that got a descriptor by `exec` or
+    /// in a message finds out what it is.
+    pub fn find_inode(&self, inode: u64) -> Option<u32> {
+        self.allocated().find(|&n| {
+            self.memory
+                .long(self.slot_at(n) + slot::INODE)
+                .load(Acquire)
+                == inode
+        })
+    }
+
+    pub(crate) fn slot_at(&self, n: u32) -> usize {
+        self.geometry.slot(n)
+    }
+}

@@ -1,0 +1,202 @@
+//! Where everything lies in an arena. All offsets in bytes.
+//!
+//! ```text
+//! header | processes | allocated slots | holders | sleepers | news rings | slots | byte rings
+//! ```
+//! The memory is sparse: what nobody touched costs nothing.
+
+/// Tells an arena of this layout from anything else.
+pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0001;
+
+/// Processes of one program at a time.
+pub const PROCESSES: usize = 512;
+/// Things that sleep on many streams at once (epoll sets), of one program.
+pub(crate) const SLEEPERS: usize = 1024;
+/// Other programs that one program has streams with, before news stops being sorted.
+pub(crate) const NEWS_RINGS: usize = 64;
+/// Entries of a news ring.
+pub(crate) const NEWS_ENTRIES: usize = 4096;
+
+const HEADER: usize = 4096;
+const PROCESS_BYTES: usize = 64;
+const SLEEPER_BYTES: usize = 64;
+const NEWS_BYTES: usize = 128 + NEWS_ENTRIES * 8;
+/// Bytes of one slot: what is known of one socket.
+pub(crate) const SLOT_BYTES: usize = 512;
+
+/// How large an arena is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Most sockets at a time, a multiple of 64.
+    pub slots: u32,
+    /// Bytes of a stream's ring, each way: a power of two.
+    pub ring: u32,
+}
+
+impl Default for Geometry {
+    fn default() -> Self {
+        Geometry {
+            slots: 16_384,
+            ring: 512 << 10,
+        }
+    }
+}
+
+/// Fewest and most of [`Geometry::slots`].
+const SLOTS: std::ops::RangeInclusive<u32> = 64..=1 << 18;
+/// Smallest and largest [`Geometry::ring`].
+const RING: std::ops::RangeInclusive<u32> = 4096..=16 << 20;
+
+impl Geometry {
+    /// The nearest geometry that can be had.
+    pub fn clamped(self) -> Geometry {
+        let slots = self.slots.clamp(*SLOTS.start(), *SLOTS.end());
+        let ring = self.ring.clamp(*RING.start(), *RING.end());
+        Geometry {
+            slots: slots.next_multiple_of(64),
+            ring: ring.next_power_of_two(),
+        }
+    }
+
+    /// Whether an arena may claim to be like this.
+    pub(crate) fn is_sane(self) -> bool {
+        self.clamped() == self
+    }
+
+    fn slots(self) -> usize {
+        self.slots as usize
+    }
+
+    pub(crate) fn ring_len(self) -> usize {
+        self.ring as usize
+    }
+
+    pub(crate) fn process(self, n: usize) -> usize {
+        HEADER + (n % PROCESSES) * PROCESS_BYTES
+    }
+
+    /// Words of a bitmap of slots.
+    pub(crate) fn bitmap_words(self) -> usize {
+        self.slots() / 64
+    }
+
+    pub(crate) fn allocated(self) -> usize {
+        HEADER + PROCESSES * PROCESS_BYTES
+    }
+
+    /// The slots which process `n` holds.
+    pub(crate) fn held_by(self, n: usize) -> usize {
+        self.allocated() + (1 + n % PROCESSES) * self.bitmap_words() * 8
+    }
+
+    pub(crate) fn sleeper(self, n: usize) -> usize {
+        let first = self.allocated() + (1 + PROCESSES) * self.bitmap_words() * 8;
+        first.next_multiple_of(64) + (n % SLEEPERS) * SLEEPER_BYTES
+    }
+
+    fn first_news(self) -> usize {
+        self.sleeper(0) + SLEEPERS * SLEEPER_BYTES
+    }
+
+    pub(crate) fn news(self, n: usize) -> usize {
+        self.first_news() + (n % NEWS_RINGS) * NEWS_BYTES
+    }
+
+    pub(crate) fn news_entry(self, ring: usize, turn: u64) -> usize {
+        self.news(ring) + 128 + (turn as usize % NEWS_ENTRIES) * 8
+    }
+
+    pub(crate) fn slot(self, n: u32) -> usize {
+        let first = (self.first_news() + NEWS_RINGS * NEWS_BYTES).next_multiple_of(4096);
+        first + (n as usize % self.slots()) * SLOT_BYTES
+    }
+
+    pub(crate) fn bytes_of(self, n: u32) -> usize {
+        let first = (self.slot(0) + self.slots() * SLOT_BYTES).next_multiple_of(4096);
+        first + (n as usize % self.slots()) * self.ring_len()
+    }
+
+    /// Length of the whole arena.
+    pub fn len(self) -> u64 {
+        (self.bytes_of(0) + self.slots() * self.ring_len()) as u64
+    }
+
+    /// Never: an arena has a header.
+    pub fn is_empty(self) -> bool {
+        false
+    }
+}
+
+/// Words of the header.
+pub(crate) mod header {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const HOST: usize = 8;
+    pub(crate) const SLOTS: usize = 16;
+    pub(crate) const RING: usize = 20;
+    pub(crate) const NEXT_PORT: usize = 24;
+    /// Grows with every news ring that is opened; its top bit says that there was no room for one.
+    pub(crate) const NEWS_OPENED: usize = 28;
+    /// Grows whenever a process enters itself.
+    pub(crate) const ENTERED: usize = 32;
+    /// Set while the carrier lives.
+    pub(crate) const CARRIER: usize = 36;
+}
+
+/// Words of a process's entry.
+pub(crate) mod process {
+    pub(crate) const PID: usize = 0;
+}
+
+/// Words of a sleeper.
+pub(crate) mod sleeper {
+    /// 0: awake; else the number of this sleep.
+    pub(crate) const ARMED: usize = 0;
+    /// Process entry that uses it, plus one; 0: free.
+    pub(crate) const OWNER: usize = 4;
+}
+
+/// Words of a news ring.
+pub(crate) mod news {
+    /// For whom: the number of a host, 0 while free.
+    pub(crate) const FOR: usize = 0;
+    pub(crate) const TAIL: usize = 64;
+}
+
+/// Words of a slot, sorted by who writes them: one cache line each.
+pub(crate) mod slot {
+    // The sender's line.
+    pub(crate) const PRODUCED: usize = 0;
+    pub(crate) const BASE: usize = 8;
+    pub(crate) const SENT: usize = 16;
+    pub(crate) const WOKEN_READER: usize = 20;
+    pub(crate) const WOKEN_SET: usize = 24;
+    // The receiver's line.
+    pub(crate) const CONSUMED: usize = 64;
+    pub(crate) const RECEIVER: usize = 72;
+    pub(crate) const WOKEN_WRITER: usize = 76;
+    // Who waits.
+    pub(crate) const READER_ARMED: usize = 128;
+    pub(crate) const WRITER_ARMED: usize = 132;
+    pub(crate) const WATCH: usize = 136;
+    pub(crate) const ARMS: usize = 140;
+    // What this is.
+    pub(crate) const GENERATION: usize = 192;
+    pub(crate) const STATE: usize = 196;
+    pub(crate) const PEER_HOST: usize = 200;
+    pub(crate) const PEER_SLOT: usize = 208;
+    pub(crate) const PEER_GENERATION: usize = 212;
+    pub(crate) const INODE: usize = 216;
+    pub(crate) const KIND: usize = 224;
+    pub(crate) const ERROR: usize = 228;
+    pub(crate) const OPENED: usize = 232;
+    // Addresses: a word of port and family, then 16 bytes.
+    pub(crate) const LOCAL: usize = 256;
+    pub(crate) const REMOTE: usize = 280;
+    // Locks, and what all holders share.
+    pub(crate) const READ_LOCK: usize = 320;
+    pub(crate) const WRITE_LOCK: usize = 324;
+    pub(crate) const FLAGS: usize = 328;
+    // Socket options, a word each.
+    pub(crate) const OPTIONS: usize = 336;
+    pub(crate) const OPTION_COUNT: usize = 40;
+}

@@ -1,0 +1,33 @@
+//! Streams between the processes of one machine, for programs that know nothing of Gannet.
+//!
+//! * [`Arena`]: what the processes of one program have in common; `layout.rs` says where it lies
+//! * [`slot`]: what is known of one socket
+//! * [`Stream`]: bytes from one end to the other, in user space
+//! * [`lock`]: among the threads and processes of one program; survives its holder's death
+//! * [`news`]: which of many streams changed
+//! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
+//! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
+//! * [`Spin`]: how long to look before sleeping
+//!
+//! Why it is like this: `docs/decisions/programs.md`.
+#![deny(unsafe_code)]
+
+mod arena;
+mod layout;
+pub mod lock;
+pub mod meet;
+mod memory;
+pub mod name;
+pub mod news;
+mod peers;
+pub mod service;
+pub mod slot;
+mod spin;
+mod stream;
+
+pub use arena::{Arena, HostId};
+pub use layout::{Geometry, PROCESSES};
+pub use news::Watcher;
+pub use peers::Peers;
+pub use spin::Spin;
+pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain};

@@ -1,0 +1,146 @@
+//! Names: how the processes of a network find each other.
+//!
+//! Abstract Unix socket names, so that nothing is left behind by a process that dies:
+//! ```text
+//! gannet/NETWORK/h/HOST                     the carrier of a program answers its processes here
+//! gannet/NETWORK/g/HOST                     streams to the carrier: its way to everywhere else
+//! gannet/NETWORK/l/FAMILY/ADDRESS/PORT/N    a listener; FAMILY is 4, 6 or d for both
+//! gannet/NETWORK/c/HOST/SLOT/GENERATION     a stream's opening end: which slot is behind it
+//! ```
+
+use crate::slot::SlotName;
+use rustix::io::Errno;
+use rustix::net::SocketAddrUnix;
+use std::net::IpAddr;
+
+/// A network: those who know its name and have the same user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(pub u64);
+
+impl Network {
+    /// The network `name` of user `uid`.
+    pub fn new(name: &str, uid: u32) -> Network {
+        // FNV-1a, 64 bits: spreads, needs no secret.
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        for byte in uid.to_le_bytes().iter().chain(name.as_bytes()) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        Network(hash)
+    }
+}
+
+/// Which families a listener takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4 only.
+    Four,
+    /// IPv6 only.
+    Six,
+    /// Both.
+    Both,
+}
+
+impl Family {
+    fn letter(self) -> char {
+        match self {
+            Family::Four => '4',
+            Family::Six => '6',
+            Family::Both => 'd',
+        }
+    }
+}
+
+/// Where a listener listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The loopback address, which all programs of the network have in common.
+    Loopback,
+    /// One address.
+    At(IpAddr),
+    /// All addresses of the program whose number this is.
+    All(u64),
+}
+
+/// Listeners that share one port (`SO_REUSEPORT`), besides the first.
+pub const SHARERS: u32 = 32;
+
+fn unix(text: String) -> Result<SocketAddrUnix, Errno> {
+    SocketAddrUnix::new_abstract_name(text.as_bytes())
+}
+
+/// Where the carrier of `host` answers.
+///
+/// # Errors
+/// Never in practice: a name that is too long.
+pub fn carrier(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
+    unix(format!("gannet/{:016x}/h/{host:016x}", network.0))
+}
+
+/// Where the carrier of `host` takes streams.
+///
+/// # Errors
+/// As [`carrier`].
+pub fn gateway(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
+    unix(format!("gannet/{:016x}/g/{host:016x}", network.0))
+}
+
+/// A listener, the `n`th of those who share the port.
+///
+/// # Errors
+/// As [`carrier`].
+pub fn listener(
+    network: Network,
+    family: Family,
+    place: Place,
+    port: u16,
+    n: u32,
+) -> Result<SocketAddrUnix, Errno> {
+    let place = match place {
+        Place::Loopback => "lo".to_string(),
+        Place::At(ip) => ip.to_string(),
+        Place::All(host) => format!("all-{host:016x}"),
+    };
+    let family = family.letter();
+    unix(format!(
+        "gannet/{:016x}/l/{family}/{place}/{port}/{n}",
+        network.0
+    ))
+}
+
+/// The opening end of a stream.
+///
+/// # Errors
+/// As [`carrier`].
+pub fn connector(network: Network, slot: SlotName) -> Result<SocketAddrUnix, Errno> {
+    unix(format!(
+        "gannet/{:016x}/c/{:016x}/{}/{}",
+        network.0, slot.host, slot.slot, slot.generation
+    ))
+}
+
+/// Reads what [`connector`] wrote; `None` for anything else.
+pub fn read_connector(network: Network, name: &SocketAddrUnix) -> Option<SlotName> {
+    let text = std::str::from_utf8(name.abstract_name()?).ok()?;
+    let mut parts = text.split('/');
+    let fits = parts.next() == Some("gannet")
+        && parts.next() == Some(format!("{:016x}", network.0).as_str())
+        && parts.next() == Some("c");
+    if !fits {
+        return None;
+    }
+    let host = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let slot = parts.next()?.parse().ok()?;
+    let generation = parts.next()?.parse().ok()?;
+    Some(SlotName {
+        host,
+        slot,
+        generation,
+    })
+}
+
+/// Whether `name` is a listener of this network.
+pub fn is_listener(network: Network, name: &SocketAddrUnix) -> bool {
+    let start = format!("gannet/{:016x}/l/", network.0);
+    name.abstract_name()
+        .is_some_and(|bytes| bytes.starts_with(start.as_bytes()))
+}

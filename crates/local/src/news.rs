@@ -1,0 +1,315 @@
+//! News: which streams of another program's have changed since its process looked last.
+//!
+//! A process that watches ten thousand streams must not look at each of them whenever it asks what
+//! is ready. So every program keeps, for each program it has streams with, a ring of the numbers of
+//! *their* slots which its own processes have done something to. The watcher follows that ring with
+//! a cursor of its own; several processes may follow the same ring.
+//!
+//! ```text
+//! teller:   publish the bytes;  turn = tail++;  entry[turn % n] = (turn, slot)
+//!           is the watcher asleep?  then wake it
+//! watcher:  asleep = number of this sleep;  fence;  any news?  then do not sleep
+//! ```
+//! Bytes are published before the entry is taken, so a watcher that finds an entry missing (its
+//! writer was stopped or killed in between) or overwritten (it was slow) only has to look at all
+//! of its streams once. News is a hint; what is true stands in the slots.
+
+use crate::arena::{Arena, HostId};
+use crate::layout::{NEWS_ENTRIES, NEWS_RINGS, SLEEPERS, header, news, sleeper};
+use crate::slot::PeerSlot;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
+
+/// The value of [`crate::slot::PeerSlot::watch`] for "wake always": more than one set watches.
+pub const ALWAYS: u32 = u32::MAX;
+/// Says in the header that there was no room for a further news ring.
+const NO_ROOM: u32 = 1 << 31;
+/// Entries after which a watcher gives up following and looks at everything.
+const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
+
+impl Arena {
+    /// Tells the watcher of `peer`, a slot of `theirs`. True when it has to be woken.
+    pub(crate) fn news_for(&self, theirs: &Arena, peer: PeerSlot<'_>, woken: &AtomicU32) -> bool {
+        if let Some(ring) = self.news_ring(theirs.host()) {
+            let tail = self.memory.long(self.geometry.news(ring) + news::TAIL);
+            let turn = tail.fetch_add(1, SeqCst);
+            let entry = self.geometry.news_entry(ring, turn);
+            self.memory
+                .long(entry)
+                .store(pack(turn, peer.number()), Release);
+        }
+        fence(SeqCst);
+        let watch = peer.watch();
+        if watch == ALWAYS {
+            return true;
+        }
+        if watch == 0 {
+            return false;
+        }
+        let at = theirs.geometry.sleeper(watch as usize - 1);
+        let armed = theirs.memory.word(at + sleeper::ARMED).load(Acquire);
+        armed != 0 && woken.swap(armed, Relaxed) != armed
+    }
+
+    /// The ring for program `host`, opened when there is none yet.
+    fn news_ring(&self, host: HostId) -> Option<usize> {
+        for n in 0..NEWS_RINGS {
+            let owner = self.memory.long(self.geometry.news(n) + news::FOR);
+            match owner.load(Acquire) {
+                0 => match owner.compare_exchange(0, host, AcqRel, Acquire) {
+                    Ok(_) => {
+                        self.memory.word(header::NEWS_OPENED).fetch_add(1, AcqRel);
+                        return Some(n);
+                    }
+                    Err(other) if other == host => return Some(n),
+                    Err(_) => {}
+                },
+                other if other == host => return Some(n),
+                _ => {}
+            }
+        }
+        self.memory
+            .word(header::NEWS_OPENED)
+            .fetch_or(NO_ROOM, AcqRel);
+        None
+    }
+
+    /// The news rings of programs that are gone, as `is_gone` says, can be used for others.
+    pub fn forget_news(&self, is_gone: impl Fn(HostId) -> bool) {
+        for n in 0..NEWS_RINGS {
+            let owner = self.memory.long(self.geometry.news(n) + news::FOR);
+            let host = owner.load(Acquire);
+            if host != 0 && is_gone(host) {
+                let tail = self.memory.long(self.geometry.news(n) + news::TAIL);
+                tail.fetch_add(NEWS_ENTRIES as u64, SeqCst);
+                let _ = owner.compare_exchange(host, 0, AcqRel, Acquire);
+                self.memory
+                    .word(header::NEWS_OPENED)
+                    .fetch_and(!NO_ROOM, AcqRel);
+            }
+        }
+    }
+
+    /// Takes a sleeper for process `holder`; gives the value for
+    /// [`crate::slot::OwnSlot::set_watch`].
+    pub(crate) fn take_sleeper(&self, holder: usize) -> Option<u32> {
+        (0..SLEEPERS)
+            .find(|&n| {
+                let owner = self.memory.word(self.geometry.sleeper(n) + sleeper::OWNER);
+                let taken = owner.compare_exchange(0, holder as u32 + 1, AcqRel, Relaxed);
+                taken.is_ok()
+            })
+            .map(|n| n as u32 + 1)
+    }
+
+    fn give_sleeper(&self, watch: u32) {
+        if watch != 0 && watch != ALWAYS {
+            let at = self.geometry.sleeper(watch as usize - 1);
+            self.memory.word(at + sleeper::ARMED).store(0, Relaxed);
+            self.memory.word(at + sleeper::OWNER).store(0, Release);
+        }
+    }
+}
+
+fn pack(turn: u64, slot: u32) -> u64 {
+    (turn.wrapping_add(1)) << 32 | u64::from(slot)
+}
+
+/// Follows the news of one other program.
+#[derive(Debug)]
+struct Follower {
+    theirs: Arc<Arena>,
+    /// Streams watched.
+    streams: usize,
+    ring: Option<usize>,
+    /// What `NEWS_OPENED` was when the ring was looked for last.
+    looked: u32,
+    cursor: u64,
+}
+
+/// What a follower found.
+enum Found {
+    Some,
+    /// It may have missed something.
+    Doubt,
+}
+
+impl Follower {
+    fn new(theirs: Arc<Arena>, own: HostId) -> Self {
+        let mut follower = Follower {
+            theirs,
+            streams: 0,
+            ring: None,
+            looked: 0,
+            cursor: 0,
+        };
+        follower.look_for_ring(own);
+        if let Some(ring) = follower.ring {
+            follower.cursor = follower.tail(ring);
+        }
+        follower
+    }
+
+    fn look_for_ring(&mut self, own: HostId) {
+        let memory = &self.theirs.memory;
+        self.looked = memory.word(header::NEWS_OPENED).load(Acquire);
+        self.ring = (0..NEWS_RINGS).find(|&n| {
+            let owner = memory.long(self.theirs.geometry.news(n) + news::FOR);
+            owner.load(Acquire) == own
+        });
+    }
+
+    fn tail(&self, ring: usize) -> u64 {
+        let at = self.theirs.geometry.news(ring) + news::TAIL;
+        self.theirs.memory.long(at).load(Acquire)
+    }
+
+    fn opened(&self) -> u32 {
+        self.theirs.memory.word(header::NEWS_OPENED).load(Acquire)
+    }
+
+    /// Whether there is news, or might be.
+    fn has_any(&self) -> bool {
+        match self.ring {
+            Some(ring) => self.tail(ring) != self.cursor,
+            None => self.opened() != self.looked,
+        }
+    }
+
+    fn collect(&mut self, own: HostId, found: &mut Vec<u32>) -> Found {
+        let mut doubt = false;
+        if self.ring.is_none() && self.opened() != self.looked {
+            self.look_for_ring(own);
+            doubt = self.looked & NO_ROOM != 0 && self.ring.is_none();
+        }
+        let Some(ring) = self.ring else {
+            return if doubt { Found::Doubt } else { Found::Some };
+        };
+        let tail = self.tail(ring);
+        if tail.wrapping_sub(self.cursor) > FAR_BEHIND {
+            self.cursor = tail;
+            return Found::Doubt;
+        }
+        while self.cursor != tail {
+            let at = self.theirs.geometry.news_entry(ring, self.cursor);
+            let entry = self.theirs.memory.long(at).load(Acquire);
+            if entry >> 32 == u64::from(self.cursor.wrapping_add(1) as u32) {
+                found.push(entry as u32);
+            } else {
+                doubt = true;
+            }
+            self.cursor = self.cursor.wrapping_add(1);
+        }
+        if doubt { Found::Doubt } else { Found::Some }
+    }
+}
+
+/// Watches many streams of this process, of any number of programs, for news.
+///
+/// Which of them *are* ready is the caller's to find out: it keeps the streams whose state it has
+/// not seen yet or that were ready the last time, and asks here which others to look at again.
+#[derive(Debug)]
+pub struct Watcher {
+    own: Arc<Arena>,
+    watch: u32,
+    sleeps: u32,
+    followers: Vec<Follower>,
+}
+
+impl Watcher {
+    /// Watches nothing yet. `holder` is this process's entry in the arena. When there are too many
+    /// watchers, streams wake this one whenever they change.
+    pub fn new(own: Arc<Arena>, holder: usize) -> Watcher {
+        let watch = own.take_sleeper(holder).unwrap_or(ALWAYS);
+        Watcher {
+            own,
+            watch,
+            sleeps: 0,
+            followers: Vec::new(),
+        }
+    }
+
+    /// Watches slot `n`, whose other end lies in `theirs`. The caller looks at it once afterwards.
+    /// A slot that another watcher has wakes both whenever it changes.
+    pub fn add(&mut self, n: u32, theirs: &Arc<Arena>) {
+        let slot = self.own.own(n);
+        let before = slot.watch();
+        slot.set_watch(match before {
+            0 => self.watch,
+            other if other == self.watch => self.watch,
+            _ => ALWAYS,
+        });
+        match self.follower(theirs.host()) {
+            Some(follower) => follower.streams += 1,
+            None => {
+                let mut follower = Follower::new(theirs.clone(), self.own.host());
+                follower.streams = 1;
+                self.followers.push(follower);
+            }
+        }
+        fence(SeqCst);
+    }
+
+    /// Watches slot `n` no longer, whose other end lies in `theirs`'s program.
+    pub fn remove(&mut self, n: u32, theirs: HostId) {
+        let slot = self.own.own(n);
+        if slot.watch() == self.watch {
+            slot.set_watch(0);
+        }
+        if let Some(follower) = self.follower(theirs) {
+            follower.streams = follower.streams.saturating_sub(1);
+        }
+        self.followers.retain(|follower| follower.streams > 0);
+    }
+
+    fn follower(&mut self, host: HostId) -> Option<&mut Follower> {
+        self.followers
+            .iter_mut()
+            .find(|follower| follower.theirs.host() == host)
+    }
+
+    /// Whether [`Watcher::collect`] would find something.
+    pub fn has_news(&self) -> bool {
+        self.followers.iter().any(Follower::has_any)
+    }
+
+    /// Adds the slots with news to `found`, some perhaps twice. False when something may have been
+    /// missed: every watched stream is to be looked at.
+    pub fn collect(&mut self, found: &mut Vec<u32>) -> bool {
+        let own = self.own.host();
+        let mut sure = true;
+        for follower in &mut self.followers {
+            sure &= matches!(follower.collect(own, found), Found::Some);
+        }
+        sure
+    }
+
+    /// About to sleep in the kernel: whoever has news sends a wake-up from now on. True when there
+    /// is news already, and sleeping would be wrong.
+    pub fn arm(&mut self) -> bool {
+        self.sleeps = self.sleeps.wrapping_add(1).max(1);
+        self.set_armed(self.sleeps);
+        fence(SeqCst);
+        self.has_news()
+    }
+
+    /// Awake again.
+    pub fn disarm(&self) {
+        self.set_armed(0);
+    }
+
+    fn set_armed(&self, to: u32) {
+        if self.watch != ALWAYS {
+            let at = self.own.geometry.sleeper(self.watch as usize - 1);
+            self.own.memory.word(at + sleeper::ARMED).store(to, Release);
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.own.give_sleeper(self.watch);
+    }
+}

@@ -1,0 +1,104 @@
+//! The arenas of other programs that this process has mapped.
+
+use crate::arena::{Arena, HostId};
+use crate::name::Network;
+use crate::service;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Arenas that stay mapped although no stream needs them: a client that comes back is met at once.
+const KEPT: usize = 4;
+
+/// What this process has mapped, by program.
+#[derive(Debug)]
+pub struct Peers {
+    own: Arc<Arena>,
+    network: Network,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    all: Vec<(HostId, Weak<Arena>)>,
+    recent: VecDeque<Arc<Arena>>,
+}
+
+impl Peers {
+    /// Knows the own arena only.
+    pub fn new(own: Arc<Arena>, network: Network) -> Peers {
+        Peers {
+            own,
+            network,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The own program's arena.
+    pub fn own(&self) -> &Arc<Arena> {
+        &self.own
+    }
+
+    /// The network all this happens in.
+    pub fn network(&self) -> Network {
+        self.network
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an arena in whose memory is at hand already.
+    pub fn insert(&self, arena: Arc<Arena>) {
+        let mut known = self.known();
+        known.all.retain(|(_, weak)| weak.strong_count() > 0);
+        known.all.push((arena.host(), Arc::downgrade(&arena)));
+        known.remember(arena);
+    }
+
+    /// The arena of `host`; asks the own carrier for it when it is not mapped yet.
+    ///
+    /// # Errors
+    /// What the carrier says, or `CONNREFUSED` when there is none.
+    pub fn get(&self, host: HostId) -> Result<Arc<Arena>, Errno> {
+        if host == self.own.host() {
+            return Ok(self.own.clone());
+        }
+        let mut known = self.known();
+        let found = known.all.iter().find(|(h, _)| *h == host);
+        if let Some(arena) = found.and_then(|(_, weak)| weak.upgrade()) {
+            return Ok(arena);
+        }
+        drop(known);
+        let file = service::ask_for_arena(self.network, self.own.host(), host)?;
+        let arena = Arc::new(Arena::open(file, false)?);
+        if arena.host() != host {
+            return Err(Errno::PROTO);
+        }
+        known = self.known();
+        known.all.retain(|(_, weak)| weak.strong_count() > 0);
+        known.all.push((host, Arc::downgrade(&arena)));
+        known.remember(arena.clone());
+        Ok(arena)
+    }
+
+    /// Around a fork: nobody else is inside while this is held.
+    pub fn quiesce(&self) -> impl Drop + '_ {
+        Quiet(self.known())
+    }
+}
+
+struct Quiet<'a>(#[expect(dead_code, reason = "held, not used")] MutexGuard<'a, Known>);
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {}
+}
+
+impl Known {
+    fn remember(&mut self, arena: Arc<Arena>) {
+        self.recent.push_back(arena);
+        if self.recent.len() > KEPT {
+            self.recent.pop_front();
+        }
+    }
+}

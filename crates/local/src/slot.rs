@@ -1,0 +1,443 @@
+//! A slot: what is known of one socket. Its owner writes, the other end looks.
+
+use crate::arena::{Arena, HostId};
+use crate::layout::slot as at;
+use crate::layout::slot::OPTION_COUNT;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// What a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Kind {
+    /// One end of a byte stream.
+    Stream = 1,
+    /// A listener.
+    Listener = 2,
+    /// Datagrams, carried as records of a stream to the carrier.
+    Datagrams = 3,
+}
+
+/// Where a socket stands. Numbers as in `tcpi_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// Free.
+    Closed = 0,
+    /// Open.
+    Established = 1,
+    /// Asked for, not answered.
+    SynSent = 2,
+    /// Listens.
+    Listen = 10,
+}
+
+/// What the sender has said last, as bits of its word.
+pub mod sent {
+    /// Nothing follows.
+    pub const FIN: u32 = 1;
+    /// The stream is broken off: what was not read is lost.
+    pub const RESET: u32 = 2;
+}
+
+/// What the receiver has said, as bits of its word.
+pub mod receiver {
+    /// It reads no more.
+    pub const SHUT: u32 = 1;
+    /// It has seen the end of the other side and needs nothing of its memory any more.
+    pub const DONE: u32 = 2;
+    /// Descriptor closed: what is sent now meets nobody.
+    pub const CLOSED: u32 = 4;
+}
+
+/// What all holders of a socket share, as bits.
+pub mod flags {
+    /// Calls do not block.
+    pub const NONBLOCKING: u32 = 1;
+    /// The other end's slot is known.
+    pub const RESOLVED: u32 = 2;
+    /// The other end's socket hung up.
+    pub const HUNG_UP: u32 = 4;
+    /// The other end is the carrier.
+    pub const CARRIED: u32 = 8;
+    /// Takes both families (an IPv6 socket that is not IPv6 only).
+    pub const DUAL: u32 = 16;
+    /// Made as an IPv6 socket.
+    pub const SIX: u32 = 32;
+    /// An error of the peer's making was met: the stream is broken.
+    pub const BROKEN: u32 = 64;
+    /// The reset has been reported once.
+    pub const TOLD: u32 = 128;
+}
+
+/// Which slot of which program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotName {
+    /// Whose arena.
+    pub host: HostId,
+    /// Which slot.
+    pub slot: u32,
+    /// Which use of it.
+    pub generation: u32,
+}
+
+/// A slot of another program's arena, or of the own one without the right to write.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerSlot<'a> {
+    arena: &'a Arena,
+    at: usize,
+    n: u32,
+}
+
+/// A slot of the own arena.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnSlot<'a>(PeerSlot<'a>);
+
+impl<'a> PeerSlot<'a> {
+    pub(crate) fn new(arena: &'a Arena, n: u32) -> Self {
+        let n = n % arena.geometry.slots;
+        PeerSlot {
+            arena,
+            at: arena.slot_at(n),
+            n,
+        }
+    }
+
+    fn word(&self, offset: usize) -> &'a AtomicU32 {
+        self.arena.memory.word(self.at + offset)
+    }
+
+    fn long(&self, offset: usize) -> &'a AtomicU64 {
+        self.arena.memory.long(self.at + offset)
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.n
+    }
+
+    /// Its name, as it is used now.
+    pub fn name(&self) -> SlotName {
+        SlotName {
+            host: self.arena.host(),
+            slot: self.n,
+            generation: self.generation(),
+        }
+    }
+
+    /// Which use of the slot this is.
+    pub fn generation(&self) -> u32 {
+        self.word(at::GENERATION).load(Acquire)
+    }
+
+    /// Position behind the last byte sent.
+    pub fn produced(&self) -> u64 {
+        self.long(at::PRODUCED).load(Acquire)
+    }
+
+    /// Position of the byte at the ring's first place. To be read after `produced`.
+    pub fn base(&self) -> u64 {
+        self.long(at::BASE).load(Relaxed)
+    }
+
+    /// See [`sent`].
+    pub fn sent(&self) -> u32 {
+        self.word(at::SENT).load(Acquire)
+    }
+
+    /// Position behind the last byte read of the other end's ring.
+    pub fn consumed(&self) -> u64 {
+        self.long(at::CONSUMED).load(Acquire)
+    }
+
+    /// See [`receiver`].
+    pub fn receiver(&self) -> u32 {
+        self.word(at::RECEIVER).load(Acquire)
+    }
+
+    /// The number of the sleep of somebody who waits for bytes, 0 when nobody does.
+    pub fn reader_armed(&self) -> u32 {
+        self.word(at::READER_ARMED).load(Acquire)
+    }
+
+    /// The number of the sleep of somebody who waits for room, 0 when nobody does.
+    pub fn writer_armed(&self) -> u32 {
+        self.word(at::WRITER_ARMED).load(Acquire)
+    }
+
+    /// Which sleeper watches, plus one; see [`crate::news`].
+    pub fn watch(&self) -> u32 {
+        self.word(at::WATCH).load(Acquire)
+    }
+
+    /// What it is, if it is anything.
+    pub fn kind(&self) -> Option<Kind> {
+        match self.word(at::KIND).load(Relaxed) {
+            1 => Some(Kind::Stream),
+            2 => Some(Kind::Listener),
+            3 => Some(Kind::Datagrams),
+            _ => None,
+        }
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        match self.word(at::STATE).load(Acquire) {
+            1 => State::Established,
+            2 => State::SynSent,
+            10 => State::Listen,
+            _ => State::Closed,
+        }
+    }
+
+    /// The inode of its kernel socket.
+    pub fn inode(&self) -> u64 {
+        self.long(at::INODE).load(Acquire)
+    }
+
+    /// See [`flags`].
+    pub fn flags(&self) -> u32 {
+        self.word(at::FLAGS).load(Acquire)
+    }
+
+    /// The other end, as far as it is known.
+    pub fn peer_name(&self) -> SlotName {
+        SlotName {
+            host: self.long(at::PEER_HOST).load(Acquire),
+            slot: self.word(at::PEER_SLOT).load(Acquire),
+            generation: self.word(at::PEER_GENERATION).load(Acquire),
+        }
+    }
+
+    /// Socket option number `n` of this crate's users; 0 when never set.
+    pub fn option(&self, n: usize) -> u32 {
+        self.word(at::OPTIONS + (n % OPTION_COUNT) * 4)
+            .load(Relaxed)
+    }
+
+    /// The local address.
+    pub fn local(&self) -> SocketAddr {
+        self.address(at::LOCAL)
+    }
+
+    /// The remote address.
+    pub fn remote(&self) -> SocketAddr {
+        self.address(at::REMOTE)
+    }
+
+    fn address(&self, offset: usize) -> SocketAddr {
+        let head = self.long(offset).load(Acquire);
+        let port = head as u16;
+        let high = self.long(offset + 8).load(Relaxed);
+        let low = self.long(offset + 16).load(Relaxed);
+        let ip = match head >> 16 {
+            6 => IpAddr::V6(Ipv6Addr::from((u128::from(high) << 64) | u128::from(low))),
+            _ => IpAddr::V4(Ipv4Addr::from(low as u32)),
+        };
+        SocketAddr::new(ip, port)
+    }
+
+    /// When it was opened: nanoseconds of the monotonic clock.
+    pub fn opened(&self) -> u64 {
+        self.long(at::OPENED).load(Relaxed)
+    }
+}
+
+impl<'a> std::ops::Deref for OwnSlot<'a> {
+    type Target = PeerSlot<'a>;
+
+    fn deref(&self) -> &PeerSlot<'a> {
+        &self.0
+    }
+}
+
+impl<'a> OwnSlot<'a> {
+    pub(crate) fn new(arena: &'a Arena, n: u32) -> Self {
+        OwnSlot(PeerSlot::new(arena, n))
+    }
+
+    /// A new use: everything as at the start, but the generation, which is another.
+    pub(crate) fn begin(&self) {
+        for offset in (0..crate::layout::SLOT_BYTES).step_by(8) {
+            if offset != at::GENERATION {
+                self.long(offset).store(0, Relaxed);
+            }
+        }
+        self.word(at::STATE).store(0, Relaxed);
+        let generation = self.generation().wrapping_add(1).max(1);
+        self.word(at::GENERATION).store(generation, Release);
+    }
+
+    /// The use is over: whoever still knows its name sees another generation.
+    pub(crate) fn end(&self) {
+        self.set_state(State::Closed);
+        self.long(at::INODE).store(0, Relaxed);
+        self.word(at::KIND).store(0, Relaxed);
+        let generation = self.generation().wrapping_add(1).max(1);
+        self.word(at::GENERATION).store(generation, Release);
+    }
+
+    pub(crate) fn set_produced(&self, to: u64) {
+        self.long(at::PRODUCED).store(to, Release);
+    }
+
+    pub(crate) fn set_base(&self, to: u64) {
+        self.long(at::BASE).store(to, Relaxed);
+    }
+
+    pub(crate) fn set_consumed(&self, to: u64) {
+        self.long(at::CONSUMED).store(to, Release);
+    }
+
+    /// Adds bits of [`sent`].
+    pub fn say_sent(&self, bits: u32) {
+        self.word(at::SENT).fetch_or(bits, Release);
+    }
+
+    /// Adds bits of [`receiver`].
+    pub fn say_receiver(&self, bits: u32) {
+        self.word(at::RECEIVER).fetch_or(bits, Release);
+    }
+
+    /// Adds bits of [`flags`]; gives those set before.
+    pub fn set_flags(&self, bits: u32) -> u32 {
+        self.word(at::FLAGS).fetch_or(bits, Release)
+    }
+
+    /// Takes bits of [`flags`] away.
+    pub fn clear_flags(&self, bits: u32) {
+        self.word(at::FLAGS).fetch_and(!bits, Release);
+    }
+
+    pub(crate) fn woken_reader(&self) -> &'a AtomicU32 {
+        self.word(at::WOKEN_READER)
+    }
+
+    pub(crate) fn woken_writer(&self) -> &'a AtomicU32 {
+        self.word(at::WOKEN_WRITER)
+    }
+
+    pub(crate) fn woken_set(&self) -> &'a AtomicU32 {
+        self.word(at::WOKEN_SET)
+    }
+
+    /// Somebody is about to sleep until bytes come.
+    pub fn arm_reader(&self) {
+        let turn = self.next_arm();
+        self.word(at::READER_ARMED).store(turn, Release);
+    }
+
+    /// Somebody is about to sleep until there is room.
+    pub fn arm_writer(&self) {
+        let turn = self.next_arm();
+        self.word(at::WRITER_ARMED).store(turn, Release);
+    }
+
+    fn next_arm(&self) -> u32 {
+        self.word(at::ARMS)
+            .fetch_add(1, Relaxed)
+            .wrapping_add(1)
+            .max(1)
+    }
+
+    /// Nobody sleeps for bytes any more.
+    pub fn disarm_reader(&self) {
+        self.word(at::READER_ARMED).store(0, Relaxed);
+    }
+
+    /// Nobody sleeps for room any more.
+    pub fn disarm_writer(&self) {
+        self.word(at::WRITER_ARMED).store(0, Relaxed);
+    }
+
+    /// Says which sleeper watches, see [`crate::news`].
+    pub fn set_watch(&self, to: u32) {
+        self.word(at::WATCH).store(to, Release);
+    }
+
+    /// Says what it is.
+    pub fn set_kind(&self, kind: Kind) {
+        self.word(at::KIND).store(kind as u32, Relaxed);
+    }
+
+    /// Says where it stands.
+    pub fn set_state(&self, state: State) {
+        self.word(at::STATE).store(state as u32, Release);
+    }
+
+    /// Notes the inode of its kernel socket.
+    pub fn set_inode(&self, inode: u64) {
+        self.long(at::INODE).store(inode, Release);
+    }
+
+    /// Notes the other end.
+    pub fn set_peer(&self, peer: SlotName) {
+        self.long(at::PEER_HOST).store(peer.host, Relaxed);
+        self.word(at::PEER_SLOT).store(peer.slot, Relaxed);
+        self.word(at::PEER_GENERATION)
+            .store(peer.generation, Release);
+        self.set_flags(flags::RESOLVED);
+    }
+
+    /// Sets socket option number `n`.
+    pub fn set_option(&self, n: usize, to: u32) {
+        self.word(at::OPTIONS + (n % OPTION_COUNT) * 4)
+            .store(to, Relaxed);
+    }
+
+    /// The error that the next call is to report, an errno; taken by [`OwnSlot::take_error`].
+    pub fn set_error(&self, errno: i32) {
+        self.word(at::ERROR).store(errno as u32, Release);
+    }
+
+    /// The error not yet reported, which is now.
+    pub fn take_error(&self) -> i32 {
+        if self.word(at::ERROR).load(Relaxed) == 0 {
+            return 0;
+        }
+        self.word(at::ERROR)
+            .swap(0, std::sync::atomic::Ordering::AcqRel) as i32
+    }
+
+    /// The error not yet reported.
+    pub fn error(&self) -> i32 {
+        self.word(at::ERROR).load(Acquire) as i32
+    }
+
+    /// Sets the local address.
+    pub fn set_local(&self, to: SocketAddr) {
+        self.set_address(at::LOCAL, to);
+    }
+
+    /// Sets the remote address.
+    pub fn set_remote(&self, to: SocketAddr) {
+        self.set_address(at::REMOTE, to);
+    }
+
+    fn set_address(&self, offset: usize, to: SocketAddr) {
+        let (family, bits) = match to.ip() {
+            IpAddr::V4(ip) => (4u64, u128::from(u32::from(ip))),
+            IpAddr::V6(ip) => (6, u128::from(ip)),
+        };
+        self.long(offset + 8).store((bits >> 64) as u64, Relaxed);
+        self.long(offset + 16).store(bits as u64, Relaxed);
+        let head = u64::from(to.port()) | family << 16;
+        self.long(offset).store(head, Release);
+    }
+
+    /// Notes when it was opened.
+    pub fn set_opened(&self, nanoseconds: u64) {
+        self.long(at::OPENED).store(nanoseconds, Relaxed);
+    }
+
+    /// The lock of those who read.
+    pub fn read_lock(&self) -> &'a AtomicU32 {
+        self.word(at::READ_LOCK)
+    }
+
+    /// The lock of those who write.
+    pub fn write_lock(&self) -> &'a AtomicU32 {
+        self.word(at::WRITE_LOCK)
+    }
+}

@@ -1,0 +1,503 @@
+//! A stream: two byte rings, one in the arena of each end, and a kernel socket pair that keeps
+//! count of who still has it and wakes whoever sleeps.
+//!
+//! ```text
+//! sender:    room = ring - (produced - peer.consumed)
+//!            copy;  produced += n  [release];  fence;  is the reader asleep? then wake it
+//! receiver:  there = peer.produced [acquire] - consumed;  copy;  consumed += n  [release]
+//! ```
+//! Positions count bytes from the start of the stream and never wrap. While the ring is empty the
+//! sender begins again at its first place (`base`), so that a stream of small messages stays within
+//! one or two cache lines and an idle one within one page.
+//!
+//! What the other end says is checked before it is used: positions that cannot be break the stream.
+
+#![allow(unsafe_code)]
+
+use crate::arena::Arena;
+use crate::lock;
+use crate::slot::{OwnSlot, PeerSlot, flags, receiver, sent};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::fence;
+
+/// A stretch of the caller's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// First byte.
+    pub first: *mut u8,
+    /// Number of bytes.
+    pub len: usize,
+}
+
+/// Why nothing can be sent or received now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// Nothing there, or no room: wait.
+    Wait,
+    /// The end of the stream (receiving), or nobody reads (sending).
+    End,
+    /// The other end broke the stream off.
+    Reset,
+    /// Only of [`Stream::fill`]: the file could not be read.
+    File(Errno),
+}
+
+/// What can be done with a stream now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Bytes, the end or an error can be read.
+    pub readable: bool,
+    /// There is room, or an error.
+    pub writable: bool,
+    /// The other side has ended its direction.
+    pub ended: bool,
+    /// Both directions are over.
+    pub hung_up: bool,
+    /// Broken off, or an error not yet reported.
+    pub failed: bool,
+}
+
+/// One end of a stream. The descriptor is the caller's.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream<'a> {
+    own: OwnSlot<'a>,
+    arena: &'a Arena,
+    peer: Option<(&'a Arena, PeerSlot<'a>)>,
+    fd: BorrowedFd<'a>,
+}
+
+impl<'a> Stream<'a> {
+    /// Slot `n` of the own `arena`, its other end in `peer` (`None` while that is not known), and
+    /// its descriptor.
+    pub fn new(arena: &'a Arena, n: u32, peer: Option<&'a Arena>, fd: BorrowedFd<'a>) -> Self {
+        let own = arena.own(n);
+        let peer = match peer {
+            Some(peer) if own.flags() & flags::RESOLVED != 0 => {
+                Some((peer, peer.peer(own.peer_name().slot)))
+            }
+            _ => None,
+        };
+        Stream {
+            own,
+            arena,
+            peer,
+            fd,
+        }
+    }
+
+    /// The own slot.
+    pub fn slot(&self) -> OwnSlot<'a> {
+        self.own
+    }
+
+    /// The other end's slot, unless it is not known yet or is used for something else by now.
+    fn peer(&self) -> Option<PeerSlot<'a>> {
+        let (_, peer) = self.peer?;
+        (peer.generation() == self.own.peer_name().generation).then_some(peer)
+    }
+
+    fn ring(&self) -> u64 {
+        u64::from(self.arena.geometry().ring)
+    }
+
+    /// Bytes that can be sent now without waiting. What the other end claims to have read and
+    /// cannot have, breaks the stream.
+    fn room(&self) -> Result<u64, Hindrance> {
+        let consumed = match (self.peer(), self.peer) {
+            (Some(peer), _) => {
+                if peer.receiver() & (receiver::SHUT | receiver::CLOSED) != 0 {
+                    return Err(Hindrance::End);
+                }
+                peer.consumed()
+            }
+            (None, Some(_)) => return Err(Hindrance::End),
+            (None, None) => 0,
+        };
+        let under_way = self.own.produced().wrapping_sub(consumed);
+        match self.ring().checked_sub(under_way) {
+            Some(room) => Ok(room),
+            None => Err(self.broken()),
+        }
+    }
+
+    fn broken(&self) -> Hindrance {
+        self.own.set_flags(flags::BROKEN);
+        Hindrance::Reset
+    }
+
+    fn is_gone(&self) -> bool {
+        self.own.flags() & (flags::BROKEN | flags::HUNG_UP) != 0
+    }
+
+    /// Bytes that can be received now, or why there are none.
+    fn there(&self) -> Result<u64, Hindrance> {
+        if self.own.receiver() & receiver::SHUT != 0 {
+            return Err(Hindrance::End);
+        }
+        let flags = self.own.flags();
+        if flags & flags::BROKEN != 0 {
+            return Err(Hindrance::Reset);
+        }
+        let Some(peer) = self.peer() else {
+            return Err(match self.peer.is_some() || flags & flags::HUNG_UP != 0 {
+                true if self.own.flags() & flags::RESOLVED == 0 => Hindrance::Reset,
+                true => Hindrance::End,
+                false => Hindrance::Wait,
+            });
+        };
+        // What was sent last is said after the bytes: read the other way round.
+        let said = peer.sent();
+        let there = peer.produced().wrapping_sub(self.own.consumed());
+        if there > u64::from(self.peer_ring()) {
+            return Err(self.broken());
+        }
+        match there {
+            0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
+            0 if said & sent::FIN != 0 => Err(Hindrance::End),
+            0 if flags & flags::HUNG_UP != 0 => Err(self.after_hang_up(peer)),
+            0 => Err(Hindrance::Wait),
+            _ => Ok(there),
+        }
+    }
+
+    /// The other end's descriptor is closed, and nothing was said: its process is dead. As TCP
+    /// does it: unread bytes make it a reset.
+    fn after_hang_up(&self, peer: PeerSlot<'_>) -> Hindrance {
+        match peer.consumed() == self.own.produced() {
+            true => Hindrance::End,
+            false => Hindrance::Reset,
+        }
+    }
+
+    fn peer_ring(&self) -> u32 {
+        self.peer.map_or(0, |(arena, _)| arena.geometry().ring)
+    }
+
+    /// Sends as many of the bytes as there is room for.
+    ///
+    /// # Errors
+    /// [`Hindrance::Wait`] when there is no room, [`Hindrance::End`] when nobody reads any more or
+    /// the own direction is ended, [`Hindrance::Reset`].
+    ///
+    /// # Safety
+    /// Every span can be read.
+    pub unsafe fn send(&self, spans: &[Span]) -> Result<usize, Hindrance> {
+        // SAFETY: as the caller says.
+        unsafe { self.send_at_least(spans, 1) }
+    }
+
+    /// As [`Stream::send`], but nothing at all when there is no room for `least` bytes: a record
+    /// is sent whole.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// Every span can be read.
+    pub unsafe fn send_at_least(&self, spans: &[Span], least: usize) -> Result<usize, Hindrance> {
+        let held = lock::hold(self.own.write_lock());
+        let room = self.may_send()?;
+        if room < least as u64 {
+            return Err(Hindrance::Wait);
+        }
+        let start = self.begin(room);
+        let mut done = 0;
+        for span in spans {
+            let n = span.len.min(room as usize - done);
+            // SAFETY: the caller vouches for the span.
+            unsafe { self.copy_in(start + done as u64, span.first, n) };
+            done += n;
+            if n < span.len {
+                break;
+            }
+        }
+        self.own.set_produced(start + done as u64);
+        drop(held);
+        self.tell_reader();
+        Ok(done)
+    }
+
+    fn may_send(&self) -> Result<u64, Hindrance> {
+        if self.own.sent() & (sent::FIN | sent::RESET) != 0 {
+            return Err(Hindrance::End);
+        }
+        if self.is_gone() {
+            return Err(self.gone());
+        }
+        if let Some(peer) = self.peer()
+            && peer.sent() & sent::RESET != 0
+        {
+            return Err(Hindrance::Reset);
+        }
+        match self.room()? {
+            0 => Err(Hindrance::Wait),
+            room => Ok(room),
+        }
+    }
+
+    /// The first call after the other end went away says so as TCP would, later ones that nobody
+    /// reads.
+    fn gone(&self) -> Hindrance {
+        match self.peer() {
+            Some(peer) if peer.sent() & sent::RESET != 0 => Hindrance::Reset,
+            _ => Hindrance::End,
+        }
+    }
+
+    /// Where the next byte goes; begins the ring anew when it is empty.
+    fn begin(&self, room: u64) -> u64 {
+        let produced = self.own.produced();
+        if room == self.ring() && self.own.base() != produced {
+            self.own.set_base(produced);
+        }
+        produced
+    }
+
+    /// # Safety
+    /// `from` can be read for `len` bytes.
+    unsafe fn copy_in(&self, position: u64, from: *const u8, len: usize) {
+        let (first, second) = self.places(position, len);
+        let bytes = self.arena.geometry().bytes_of(self.own.number());
+        // SAFETY: the caller vouches for the source; the two places make up `len`.
+        unsafe {
+            self.arena.memory.write(bytes + first.0, from, first.1);
+            self.arena.memory.write(bytes, from.add(first.1), second);
+        }
+    }
+
+    /// Place in the own ring and length of the first piece, and the length of the second.
+    fn places(&self, position: u64, len: usize) -> ((usize, usize), usize) {
+        places(
+            position.wrapping_sub(self.own.base()),
+            len,
+            self.arena.geometry().ring_len(),
+        )
+    }
+
+    /// Sends up to `most` bytes of `file`, read into the ring without a copy in between. 0 at the
+    /// end of the file.
+    ///
+    /// # Errors
+    /// As [`Stream::send`]; [`Hindrance::File`].
+    pub fn fill(
+        &self,
+        file: impl AsFd,
+        offset: Option<u64>,
+        most: usize,
+    ) -> Result<usize, Hindrance> {
+        let held = lock::hold(self.own.write_lock());
+        let room = self.may_send()?;
+        let start = self.begin(room);
+        let ((at, len), _) = self.places(start, most.min(room as usize));
+        let bytes = self.arena.geometry().bytes_of(self.own.number());
+        let n = self
+            .arena
+            .memory
+            .fill(bytes + at, len, file, offset)
+            .map_err(Hindrance::File)?;
+        self.own.set_produced(start + n as u64);
+        drop(held);
+        self.tell_reader();
+        Ok(n)
+    }
+
+    /// Receives up to as many bytes as the spans hold, from `skip` bytes on. With `keep` they are
+    /// there the next time too.
+    ///
+    /// # Errors
+    /// [`Hindrance::Wait`] when there are none, [`Hindrance::End`], [`Hindrance::Reset`].
+    ///
+    /// # Safety
+    /// Every span can be written.
+    pub unsafe fn receive(
+        &self,
+        spans: &[Span],
+        skip: usize,
+        keep: bool,
+    ) -> Result<usize, Hindrance> {
+        let held = lock::hold(self.own.read_lock());
+        let there = self.there()?;
+        let Some((arena, peer)) = self.peer else {
+            return Err(Hindrance::Wait);
+        };
+        let consumed = self.own.consumed();
+        let start = consumed + (skip as u64).min(there);
+        let left = there as usize - skip.min(there as usize);
+        let ring = arena.geometry().ring_len();
+        let bytes = arena.geometry().bytes_of(peer.number());
+        let mut done = 0;
+        for span in spans {
+            let n = span.len.min(left - done);
+            let from = (start + done as u64).wrapping_sub(peer.base());
+            let (first, second) = places(from, n, ring);
+            if !span.first.is_null() {
+                // SAFETY: the caller vouches for the span; the pieces make up `n` of it.
+                unsafe {
+                    arena.memory.read(bytes + first.0, span.first, first.1);
+                    arena.memory.read(bytes, span.first.add(first.1), second);
+                }
+            }
+            done += n;
+            if n < span.len {
+                break;
+            }
+        }
+        if !keep {
+            self.own.set_consumed(start + done as u64);
+        }
+        drop(held);
+        if !keep && done > 0 {
+            self.tell_writer();
+        }
+        Ok(done)
+    }
+
+    /// Bytes that wait to be read.
+    pub fn waiting(&self) -> u64 {
+        self.there().unwrap_or(0)
+    }
+
+    /// Bytes sent and not yet read by the other end.
+    pub fn unread(&self) -> u64 {
+        let consumed = self.peer().map_or(0, |peer| peer.consumed());
+        self.own.produced().wrapping_sub(consumed).min(self.ring())
+    }
+
+    /// Ends the own direction: the other end reads the end after the last byte.
+    pub fn finish(&self) {
+        self.own.say_sent(sent::FIN);
+        self.tell_reader();
+    }
+
+    /// Reads no more: what comes is thrown away.
+    pub fn refuse(&self) {
+        self.own.say_receiver(receiver::SHUT);
+        self.tell_writer();
+    }
+
+    /// The last descriptor is being closed. Unread bytes, or `abort`, make it a reset.
+    pub fn close(&self, abort: bool) {
+        let unread = self.own.receiver() & receiver::SHUT == 0 && self.waiting() > 0;
+        if abort || unread {
+            self.own.say_sent(sent::RESET);
+        }
+        self.own.say_sent(sent::FIN);
+        self.own.say_receiver(receiver::CLOSED | receiver::DONE);
+        self.tell_reader();
+        self.tell_writer();
+    }
+
+    /// What can be done now.
+    pub fn readiness(&self) -> Readiness {
+        let there = self.there();
+        let room = self.may_send();
+        let finished = self.own.sent() & sent::FIN != 0;
+        let ended = matches!(there, Err(Hindrance::End | Hindrance::Reset))
+            || self.peer().is_some_and(|peer| peer.sent() & sent::FIN != 0);
+        let reset = matches!(there, Err(Hindrance::Reset)) || matches!(room, Err(Hindrance::Reset));
+        Readiness {
+            readable: !matches!(there, Err(Hindrance::Wait)),
+            writable: match room {
+                Ok(room) => is_writable(room, self.ring()),
+                Err(hindrance) => hindrance != Hindrance::Wait,
+            },
+            ended,
+            hung_up: ended && finished || reset,
+            failed: reset || self.own.error() != 0,
+        }
+    }
+
+    /// Says that the kernel reported the other end's last descriptor closed.
+    pub fn hung_up(&self) {
+        self.own.set_flags(flags::HUNG_UP);
+    }
+
+    /// Whether the other end needs this end's memory no more.
+    pub fn is_forgotten(&self) -> bool {
+        match self.peer() {
+            Some(peer) => peer.receiver() & receiver::DONE != 0,
+            None => true,
+        }
+    }
+
+    fn tell_reader(&self) {
+        fence(SeqCst);
+        let Some(peer) = self.peer() else { return };
+        let armed = peer.reader_armed();
+        self.tell(peer, armed, self.own.woken_reader());
+    }
+
+    fn tell_writer(&self) {
+        fence(SeqCst);
+        let Some(peer) = self.peer() else { return };
+        let armed = peer.writer_armed();
+        self.tell(peer, armed, self.own.woken_writer());
+    }
+
+    fn tell(&self, peer: PeerSlot<'_>, armed: u32, woken: &std::sync::atomic::AtomicU32) {
+        let mut wake = false;
+        if armed != 0 && woken.load(Relaxed) != armed {
+            woken.store(armed, Relaxed);
+            wake = true;
+        }
+        if let (0, _) | (_, None) = (peer.watch(), self.peer) {
+            // Nobody watches.
+        } else if let Some((arena, _)) = self.peer {
+            wake |= self.arena.news_for(arena, peer, self.own.woken_set());
+        }
+        if wake {
+            wake_up(self.fd);
+        }
+    }
+
+    /// Wakes the other end, whether it seems to sleep or not: what a process does that cannot see
+    /// the other end's memory yet.
+    pub fn wake(&self) {
+        wake_up(self.fd);
+    }
+}
+
+/// A byte through the kernel: whoever sleeps on the other descriptor wakes. A full socket means
+/// that it has been woken already.
+pub(crate) fn wake_up(fd: BorrowedFd<'_>) {
+    let _ = rustix::net::send(fd, b"w", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// What [`drain`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drained {
+    /// Wake-ups, or none.
+    Wakes,
+    /// The other end's last descriptor is closed.
+    HungUp,
+}
+
+/// Takes the wake-up bytes out of a stream's descriptor.
+pub fn drain(fd: BorrowedFd<'_>) -> Drained {
+    let mut bytes = [0u8; 256];
+    loop {
+        match rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT) {
+            Ok((_, 0)) | Err(Errno::CONNRESET) => return Drained::HungUp,
+            Ok((_, n)) if n == bytes.len() => continue,
+            _ => return Drained::Wakes,
+        }
+    }
+}
+
+/// Room enough that a writer is told: a quarter of the ring.
+fn is_writable(room: u64, ring: u64) -> bool {
+    room >= ring / 4
+}
+
+/// Where `len` bytes at distance `from` of the base lie in a ring: the first piece (place, length)
+/// and the length of the second, which is at the start. `ring` is a power of two and `len` at most
+/// `ring`.
+fn places(from: u64, len: usize, ring: usize) -> ((usize, usize), usize) {
+    let len = len.min(ring);
+    let at = from as usize & (ring - 1);
+    let first = len.min(ring - at);
+    ((at, first), len - first)
+}
