@@ -182,6 +182,29 @@ impl Arena {
         })
     }
 
+    /// The slots that are taken and that no process holds, a bitmap: word `n` has slots `64 n` and
+    /// following. A slot is taken an instant before it is held, so that only what is found twice is
+    /// nobody's. True when there is any.
+    pub fn unheld(&self, into: &mut Vec<u64>) -> bool {
+        into.clear();
+        let holders = || (0..PROCESSES).filter(|&n| self.pid_of(n) != 0);
+        let bitmaps: Vec<usize> = holders().map(|n| self.geometry.held_by(n)).collect();
+        let mut any = 0;
+        for at in 0..self.geometry.bitmap_words() {
+            let taken = self.memory.long(self.geometry.allocated() + at * 8);
+            let mut left = taken.load(Acquire);
+            for bitmap in &bitmaps {
+                if left == 0 {
+                    break;
+                }
+                left &= !self.memory.long(bitmap + at * 8).load(Acquire);
+            }
+            into.push(left);
+            any |= left;
+        }
+        any != 0
+    }
+
     /// The slots which process `holder` holds.
     pub fn held_by(&self, holder: usize) -> impl Iterator<Item = u32> + '_ {
         self.set_bits(self.geometry.held_by(holder))
@@ -252,5 +275,41 @@ impl Arena {
 
     pub(crate) fn slot_at(&self, n: u32) -> usize {
         self.geometry.slot(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(words: &[u64]) -> Vec<u32> {
+        let each = |(at, word): (usize, &u64)| {
+            let word = *word;
+            (0..64)
+                .filter(move |bit| word & (1 << bit) != 0)
+                .map(move |bit| at as u32 * 64 + bit)
+        };
+        words.iter().enumerate().flat_map(each).collect()
+    }
+
+    #[test]
+    fn what_nobody_holds_is_found() {
+        let (_file, arena) = Arena::create(7, Geometry::default()).unwrap();
+        let (one, two) = (arena.enter(1).unwrap(), arena.enter(2).unwrap());
+        let slots: Vec<u32> = (0..130).map(|_| arena.allocate(one, 0).unwrap()).collect();
+        arena.hold(two, slots[1]);
+        let mut words = Vec::new();
+        assert!(!arena.unheld(&mut words));
+        arena.let_go(one, slots[0]);
+        arena.let_go(one, slots[1]);
+        arena.let_go(one, slots[129]);
+        assert!(arena.unheld(&mut words));
+        assert_eq!(bits(&words), [slots[0], slots[129]]);
+        arena.leave(two);
+        arena.unheld(&mut words);
+        assert_eq!(bits(&words), [slots[0], slots[1], slots[129]]);
+        arena.free(slots[1]);
+        arena.unheld(&mut words);
+        assert_eq!(bits(&words), [slots[0], slots[129]]);
     }
 }

@@ -179,6 +179,8 @@ pub(crate) mod slot {
     pub(crate) const WRITER_ARMED: usize = 132;
     pub(crate) const WATCH: usize = 136;
     pub(crate) const ARMS: usize = 140;
+    // Of a carrier's slot: figures of the connection behind it, see `figures.rs`.
+    pub(crate) const FIGURES: usize = 144;
     // What this is.
     pub(crate) const GENERATION: usize = 192;
     pub(crate) const STATE: usize = 196;
@@ -189,6 +191,8 @@ pub(crate) mod slot {
     pub(crate) const KIND: usize = 224;
     pub(crate) const ERROR: usize = 228;
     pub(crate) const OPENED: usize = 232;
+    /// Why the stream was broken off, an errno; 0: no particular reason.
+    pub(crate) const REASON: usize = 240;
     // Addresses: a word of port and family, then 16 bytes.
     pub(crate) const LOCAL: usize = 256;
     pub(crate) const REMOTE: usize = 280;
@@ -196,7 +200,11 @@ pub(crate) mod slot {
     pub(crate) const READ_LOCK: usize = 320;
     pub(crate) const WRITE_LOCK: usize = 324;
     pub(crate) const FLAGS: usize = 328;
+    pub(crate) const OPTION_TURN: usize = 332;
     // Socket options, a word each.
     pub(crate) const OPTIONS: usize = 336;
     pub(crate) const OPTION_COUNT: usize = 40;
+
+    const _: () = assert!(FIGURES + crate::figures::WORDS * 4 <= GENERATION);
+    const _: () = assert!(OPTIONS + OPTION_COUNT * 4 <= super::SLOT_BYTES);
 }

@@ -2,10 +2,12 @@
 //!
 //! * [`Arena`]: what the processes of one program have in common; `layout.rs` says where it lies
 //! * [`slot`]: what is known of one socket
+//! * [`Opt`]: socket options; [`Figures`]: what TCP knows of a connection; see `options.rs`, `figures.rs`
 //! * [`Stream`]: bytes from one end to the other, in user space
 //! * [`lock`]: among the threads and processes of one program; survives its holder's death
 //! * [`news`]: which of many streams changed
 //! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
+//! * [`datagram`]: records of a stream that are datagrams
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
 //! * [`Spin`]: how long to look before sleeping
 //!
@@ -13,12 +15,15 @@
 #![deny(unsafe_code)]
 
 mod arena;
+pub mod datagram;
+mod figures;
 mod layout;
 pub mod lock;
 pub mod meet;
 mod memory;
 pub mod name;
 pub mod news;
+pub mod options;
 mod peers;
 pub mod service;
 pub mod slot;
@@ -26,8 +31,10 @@ mod spin;
 mod stream;
 
 pub use arena::{Arena, HostId};
+pub use figures::Figures;
 pub use layout::{Geometry, PROCESSES};
 pub use news::Watcher;
+pub use options::Opt;
 pub use peers::Peers;
 pub use spin::Spin;
 pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain};

@@ -1,6 +1,7 @@
 //! A slot: what is known of one socket. Its owner writes, the other end looks.
 
 use crate::arena::{Arena, HostId};
+use crate::figures::WORDS as FIGURES;
 use crate::layout::slot as at;
 use crate::layout::slot::OPTION_COUNT;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -216,6 +217,20 @@ impl<'a> PeerSlot<'a> {
             .load(Relaxed)
     }
 
+    pub(crate) fn option_turn(&self) -> u32 {
+        self.word(at::OPTION_TURN).load(Acquire)
+    }
+
+    pub(crate) fn figure(&self, n: usize) -> u32 {
+        self.word(at::FIGURES + (n % FIGURES) * 4).load(Relaxed)
+    }
+
+    /// Why this end broke the stream off, an errno; 0 for no particular reason (`ECONNRESET` to the
+    /// other end).
+    pub fn reason(&self) -> i32 {
+        self.word(at::REASON).load(Acquire) as i32
+    }
+
     /// The local address.
     pub fn local(&self) -> SocketAddr {
         self.address(at::LOCAL)
@@ -384,6 +399,20 @@ impl<'a> OwnSlot<'a> {
     pub fn set_option(&self, n: usize, to: u32) {
         self.word(at::OPTIONS + (n % OPTION_COUNT) * 4)
             .store(to, Relaxed);
+    }
+
+    pub(crate) fn turn_options(&self) {
+        self.word(at::OPTION_TURN).fetch_add(1, Release);
+    }
+
+    pub(crate) fn set_figure(&self, n: usize, to: u32) {
+        self.word(at::FIGURES + (n % FIGURES) * 4)
+            .store(to, Relaxed);
+    }
+
+    /// Says why the stream is about to be broken off: before [`crate::Stream::close`].
+    pub fn set_reason(&self, errno: i32) {
+        self.word(at::REASON).store(errno as u32, Release);
     }
 
     /// The error that the next call is to report, an errno; taken by [`OwnSlot::take_error`].

@@ -1,0 +1,154 @@
+//! Socket options: which word of a slot is which. The program's library sets them, getsockopt reads
+//! them back, and the carrier heeds those that concern the connections it carries.
+//!
+//! A word holds the value plus one, so that 0 says "never set" and every default stays a default.
+
+use crate::slot::{OwnSlot, PeerSlot};
+
+/// A socket option of one word. The values are those of setsockopt, an `int` each, unless it says
+/// otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Opt {
+    /// `TCP_NODELAY`.
+    NoDelay = 0,
+    /// `SO_KEEPALIVE`.
+    KeepAlive,
+    /// `TCP_KEEPIDLE`, seconds.
+    KeepIdle,
+    /// `TCP_KEEPINTVL`, seconds.
+    KeepInterval,
+    /// `TCP_KEEPCNT`.
+    KeepCount,
+    /// `SO_LINGER`'s `l_onoff`.
+    LingerOn,
+    /// `SO_LINGER`'s `l_linger`, seconds.
+    LingerSeconds,
+    /// `TCP_USER_TIMEOUT`, milliseconds.
+    UserTimeout,
+    /// `SO_RCVTIMEO`: seconds.
+    ReceiveTimeout,
+    /// `SO_RCVTIMEO`: microseconds.
+    ReceiveTimeoutMicros,
+    /// `SO_SNDTIMEO`: seconds.
+    SendTimeout,
+    /// `SO_SNDTIMEO`: microseconds.
+    SendTimeoutMicros,
+    /// `SO_SNDBUF`.
+    SendBuffer,
+    /// `SO_RCVBUF`.
+    ReceiveBuffer,
+    /// `SO_REUSEADDR`.
+    ReuseAddr,
+    /// `SO_REUSEPORT`.
+    ReusePort,
+    /// `IP_TOS`, `IPV6_TCLASS`.
+    Tos,
+    /// `IP_TTL`, `IPV6_UNICAST_HOPS`.
+    Ttl,
+    /// `TCP_CONGESTION`: the place of the name among [`CONGESTION`].
+    Congestion,
+    /// `TCP_MAXSEG`.
+    MaxSegment,
+    /// `TCP_CORK`.
+    Cork,
+    /// `TCP_QUICKACK`.
+    QuickAck,
+    /// `TCP_DEFER_ACCEPT`.
+    DeferAccept,
+    /// `TCP_SYNCNT`.
+    SynCount,
+    /// `TCP_LINGER2`.
+    Linger2,
+    /// `TCP_WINDOW_CLAMP`.
+    WindowClamp,
+    /// `TCP_FASTOPEN`.
+    FastOpen,
+    /// `SO_BROADCAST`.
+    Broadcast,
+    /// `SO_DONTROUTE`.
+    DontRoute,
+    /// `SO_OOBINLINE`.
+    OobInline,
+    /// `SO_PRIORITY`.
+    Priority,
+    /// `SO_MARK`.
+    Mark,
+    /// `IPV6_V6ONLY`.
+    V6Only,
+    /// `IP_MULTICAST_TTL`, `IPV6_MULTICAST_HOPS`.
+    MulticastTtl,
+    /// `IP_MULTICAST_LOOP`, `IPV6_MULTICAST_LOOP`.
+    MulticastLoop,
+    /// `IP_RECVTTL`, `IPV6_RECVHOPLIMIT`.
+    RecvTtl,
+    /// `IP_PKTINFO`, `IPV6_RECVPKTINFO`.
+    PktInfo,
+    /// `IP_RECVERR`, `IPV6_RECVERR`.
+    RecvError,
+}
+
+const _: () = assert!((Opt::RecvError as usize) < crate::layout::slot::OPTION_COUNT);
+
+/// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
+pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];
+
+impl PeerSlot<'_> {
+    /// An option, `None` while it was never set.
+    pub fn get(&self, option: Opt) -> Option<u32> {
+        self.option(option as usize).checked_sub(1)
+    }
+
+    /// Whether an option is set to something other than 0.
+    pub fn is_on(&self, option: Opt) -> bool {
+        self.get(option).is_some_and(|value| value != 0)
+    }
+
+    /// Changes whenever an option is set.
+    pub fn options_turn(&self) -> u32 {
+        self.option_turn()
+    }
+}
+
+impl OwnSlot<'_> {
+    /// Sets an option. `u32::MAX` takes it back. The carrier hears of it when it looks at the
+    /// stream the next time: see [`crate::Stream::wake`].
+    pub fn set(&self, option: Opt, value: u32) {
+        self.set_option(option as usize, value.wrapping_add(1));
+        self.turn_options();
+    }
+
+    /// Takes over all options of another slot, a listener's for what it accepted.
+    pub fn inherit_options(&self, of: PeerSlot<'_>) {
+        for n in 0..crate::layout::slot::OPTION_COUNT {
+            self.set_option(n, of.option(n));
+        }
+        self.turn_options();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arena, Geometry};
+
+    #[test]
+    fn what_was_never_set_is_told_from_zero() {
+        let (_file, arena) = Arena::create(7, Geometry::default()).unwrap();
+        let holder = arena.enter(1).unwrap();
+        let listener = arena.own(arena.allocate(holder, 0).unwrap());
+        assert_eq!(listener.get(Opt::NoDelay), None);
+        let before = listener.options_turn();
+        listener.set(Opt::NoDelay, 0);
+        listener.set(Opt::Ttl, 255);
+        assert_ne!(listener.options_turn(), before);
+        assert_eq!(listener.get(Opt::NoDelay), Some(0));
+        assert!(!listener.is_on(Opt::NoDelay) && listener.is_on(Opt::Ttl));
+        let child = arena.own(arena.allocate(holder, 0).unwrap());
+        child.inherit_options(*listener);
+        assert_eq!(child.get(Opt::Ttl), Some(255));
+        child.set(Opt::Ttl, u32::MAX);
+        assert_eq!(child.get(Opt::Ttl), None);
+        assert_eq!(listener.get(Opt::Ttl), Some(255));
+    }
+}
