@@ -49,6 +49,7 @@
 //! | `tcp_listener.rs`, `tcp_stream.rs`, `udp_socket.rs` | sockets |
 //! | `blocks.rs` | sending and receiving without copies |
 //! | `poller.rs` | readiness of many sockets |
+//! | `settings/` | settings as text, from profiles, files and the environment |
 //! | `deadline.rs`, `address.rs`, `error.rs`, `clock.rs` | time-outs, addresses, errors, time |
 #![forbid(unsafe_code)]
 
@@ -66,6 +67,7 @@ mod host;
 mod lease;
 mod network;
 mod poller;
+pub mod settings;
 mod shard;
 mod tcp_listener;
 mod tcp_stream;
