@@ -1,13 +1,15 @@
-//! Project tasks: `cargo xtask test | ci | tidy | rfc`.
+//! Project tasks: `cargo xtask test | ci | tidy | rfc | programs`.
 //!
 //! * `test.rs` and `test/`: the one test command, a list of steps with a table at the end
 //! * `tidy.rs` and `tidy/`: rules about the source itself; their data is `xtask/structure.toml`
 //! * `rfc.rs` and `rfc/`: quotes of RFC sentences in the code, checked against `specs/`
+//! * `programs.rs`: builds and starts `crates/programs`, with its options
 //! * `explain.rs`: an error in three lines: what, why, `try:`
 
 #![forbid(unsafe_code)]
 
 mod explain;
+mod programs;
 mod rfc;
 mod test;
 mod tidy;
@@ -19,6 +21,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [--quick] [--fail-fast]   every test, a table of times, `N passed, N failed`
 cargo xtask test --step=NAME               one step of it, also of `ci`; may be repeated
+cargo xtask programs [OPTION]...           Debian's programs, on the kernel and on Gannet: --help
 cargo xtask ci [--fail-fast]               the same, and the steps that take longer
 cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source
 cargo xtask rfc [--missing] [--json]       RFC sentences quoted in the code against specs/
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Some((&"ci", options)) => test::run(&root, test::Extent::Everything, options),
         Some((&"tidy", options)) => tidy::run(&root, options),
         Some((&"rfc", options)) => rfc::run(&root, options),
+        Some((&"programs", options)) => programs::run(&root, options),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

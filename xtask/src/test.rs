@@ -30,6 +30,11 @@ pub(crate) enum Extent {
     Everything,
 }
 
+/// The environment of release builds without the whole-program optimisation.
+pub(crate) fn fast_release() -> impl Iterator<Item = (&'static str, &'static str)> {
+    steps::FAST_RELEASE.iter().copied()
+}
+
 /// Runs the steps; true when none failed.
 pub(crate) fn run(root: &Path, extent: Extent, options: &[&str]) -> Result<bool, Explained> {
     let (chosen, options) = chosen_steps(options)?;

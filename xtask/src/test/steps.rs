@@ -191,6 +191,18 @@ pub(super) const ALL: &[Step] = &[
         job: Job::Inside(super::corpora::replay),
     },
     Step {
+        name: "programs",
+        why: "unmodified programs of Debian: every check of them holds on the kernel",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: PROGRAMS,
+            target: Some("heavy"),
+            environment: FAST_RELEASE,
+            ..PLAIN
+        }),
+    },
+    Step {
         name: "documentation",
         why: "no broken link in the documentation",
         cost: Cost::Slow,
@@ -273,6 +285,17 @@ const BUGS: &[&str] = &[
     "--",
     "sim",
     "bugs",
+];
+
+/// Programs of Debian. The package installs what is missing.
+const PROGRAMS: &[&str] = &[
+    "run",
+    "--release",
+    "--locked",
+    "-p",
+    "gannet-programs",
+    "--",
+    "--modes=kernel",
 ];
 
 /// Loom tests have `loom` in their path.

@@ -1,0 +1,59 @@
+//! Go: a program linked with C's library, and one without, which no library can be put under.
+
+use crate::case::{Case, Checked, Fault, Program, expect, fine};
+use crate::mode::Mode;
+use crate::programs::peers::{echo, http};
+use crate::stage::{Stage, peer};
+
+pub(crate) const PROGRAM: Program = Program {
+    name: "go",
+    version: &["go", "version"],
+    needs: &[("go", "golang-go"), ("gcc", "gcc")],
+    cases: &[
+        Case::new("echo, with cgo", 120, |stage| {
+            echo(stage, &[&build(stage, "1")?])
+        }),
+        Case::new("HTTP, with cgo", 120, |stage| {
+            http(stage, &[&build(stage, "1")?])
+        }),
+        Case::new("echo, without cgo", 120, |stage| {
+            echo(stage, &[&build(stage, "0")?])
+        })
+        .only(&[Mode::Kernel]),
+        Case::new("refused without cgo", 120, refused).only(&[Mode::Gannet, Mode::Veth]),
+    ],
+};
+
+fn build(stage: &Stage, cgo: &str) -> Result<String, Fault> {
+    stage.once(&format!("go-cgo{cgo}"), |path| {
+        // Beside the builds of cargo: the second run is fast, and none of the user's is touched.
+        let own = std::env::current_exe()?;
+        let cache = own.with_file_name("go-cache").display().to_string();
+        let source = peer("peer.go");
+        let words = ["go", "build", "-tags", "netcgo", "-o", path, &source];
+        let build = stage
+            .plain(&words)
+            .env("CGO_ENABLED", cgo)
+            .env("GO111MODULE", "off");
+        build.env("GOCACHE", &cache).env("GOFLAGS", "").ok()?;
+        Ok(())
+    })
+}
+
+/// A static program is not started: status 125 and three lines.
+fn refused(stage: &Stage) -> Checked {
+    let program = build(stage, "0")?;
+    let (host, port) = (stage.host(), stage.port()?);
+    let finished = stage.server(&[&program, "echo-serve", host, &port]).run()?;
+    expect(finished.status.code() == Some(125), || {
+        format!(
+            "{} instead of status 125: {}",
+            finished.status, finished.stderr
+        )
+    })?;
+    let has_remedy = finished.stderr.lines().any(|line| line.contains("try:"));
+    expect(has_remedy && finished.stderr.contains("static"), || {
+        finished.stderr.clone()
+    })?;
+    fine()
+}

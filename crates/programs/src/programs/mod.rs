@@ -1,0 +1,17 @@
+//! The programs that are checked, one file each; shared between them: `peers.rs`, which calls the
+//! echo and HTTP programs of our own.
+
+mod go;
+mod iperf3;
+mod java;
+mod memcached;
+mod nginx;
+mod node;
+mod openssh;
+mod peers;
+mod postgresql;
+mod python;
+mod redis;
+
+mod list;
+pub(crate) use list::{ALL, is_check};
