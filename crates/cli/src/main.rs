@@ -8,6 +8,9 @@
 mod bench;
 mod choices;
 mod compare;
+mod config;
+mod explain;
+mod knobs;
 mod progress;
 mod sim;
 
@@ -32,6 +35,10 @@ enum Command {
     Bench(bench::Arguments),
     /// Networks that follow from a seed
     Sim(sim::Arguments),
+    /// What is set, who set it, and what could be
+    Config(config::Arguments),
+    /// What a code means: an errno, an exit status, a counter, why something stays with the kernel
+    Explain(explain::Arguments),
     /// One side of a measurement, started by the others
     #[command(hide = true)]
     Worker,
@@ -42,6 +49,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Config(arguments) => config::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Worker => return gannet_bench::worker::main(),
     };
     match outcome {

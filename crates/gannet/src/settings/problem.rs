@@ -55,16 +55,20 @@ pub(super) fn shown(text: &str) -> String {
 /// Bytes of a name that are compared.
 const LONGEST: usize = 64;
 
-/// The one of `known` that `text` was probably meant to be: few letters of difference, or the last
-/// part of a dotted name.
+/// The one of `known` that `text` was probably meant to be: few letters of difference, or the same
+/// last part of a dotted name.
 pub fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if text.len() > LONGEST {
         return None;
     }
+    let tail = |text: &'a str| text.rsplit_once('.').map_or(text, |(_, tail)| tail);
+    let word = text.rsplit_once('.').map_or(text, |(_, tail)| tail);
     let mut best: Option<(usize, &str)> = None;
     for name in known {
-        let tail = name.rsplit_once('.').map_or(name, |(_, tail)| tail);
-        let far = distance(text, name).min(distance(text, tail) + 1);
+        let mut far = distance(text, name).min(distance(text, tail(name)) + 1);
+        if word.len() >= 3 && tail(name).contains(word) {
+            far = far.min(2);
+        }
         if best.is_none_or(|(least, _)| far < least) {
             best = Some((far, name));
         }

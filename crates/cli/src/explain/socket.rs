@@ -1,0 +1,74 @@
+//! Why a socket was left to the kernel, as `gannet run -v` says at exit.
+
+use std::borrow::Cow;
+
+use super::entry::{Entry, Kind};
+
+pub(super) fn entries() -> Vec<Entry> {
+    let entry = |&(code, [meaning, causes, hint]): &(&'static str, [&'static str; 3])| Entry {
+        code: Cow::Borrowed(code),
+        kind: Kind::Socket,
+        number: None,
+        meaning: Cow::Borrowed(meaning),
+        causes,
+        hint,
+    };
+    SOCKETS.iter().map(entry).collect()
+}
+
+/// Meaning, usual causes, what to try.
+#[rustfmt::skip]
+const SOCKETS: &[(&str, [&str; 3])] = &[
+    ("address-not-ours", [
+        "the destination is in none of Gannet's networks",
+        "name servers, the Internet, another --net: these are the kernel's, as they ought to be",
+        "--addr with a prefix that covers it, on a link that leads there"]),
+    ("no-listener", [
+        "a loopback address on which no program of this network listens",
+        "the server runs without gannet run or in another --net; the kernel may still have it",
+        "gannet run --net NAME for both, with the same NAME"]),
+    ("unix-socket", [
+        "a Unix socket never leaves the machine: the kernel's are as near as any",
+        "X11, D-Bus, databases on /run",
+        "nothing; a TCP address for what is to be carried"]),
+    ("other-family", [
+        "a socket of a family that is no network of IP",
+        "netlink, Bluetooth, vsock, AF_PACKET",
+        "nothing: these are the kernel's"]),
+    ("raw-socket", [
+        "raw IP sockets need the kernel",
+        "ping, traceroute, routing programs",
+        "nothing: these are the kernel's"]),
+    ("other-protocol", [
+        "a protocol that Gannet does not speak",
+        "SCTP, MPTCP, DCCP",
+        "TCP or UDP"]),
+    ("inherited", [
+        "the socket was made before the program was started, outside gannet run",
+        "inetd, socket activation by systemd (LISTEN_FDS)",
+        "start the program that makes the socket under gannet run"]),
+    ("received", [
+        "the socket came through a Unix socket from a process that is not under gannet run",
+        "a supervisor that opens ports for others",
+        "start it under gannet run, too"]),
+    ("bound-to-device", [
+        "SO_BINDTODEVICE names an interface of the kernel",
+        "DHCP clients, programs with a choice of interface",
+        "without the option, or --link packet:IF"]),
+    ("streams-exhausted", [
+        "the program has as many streams as it may",
+        "more connections than the setting `streams`",
+        "--profile many, or --set streams=262144"]),
+    ("no-carrier", [
+        "the process that owns the stack is gone",
+        "it was killed, or ran out of memory",
+        "start the program anew; dmesg"]),
+    ("out-of-memory", [
+        "no memory for one more stream",
+        "a limit of the control group; shared memory is full",
+        "df /dev/shm; --set stream.buffer=64K"]),
+    ("direct-system-call", [
+        "the program made the system call itself, past the C library",
+        "Go's runtime, io_uring, programs with their own runtime",
+        "the program's option for the C library or against io_uring"]),
+];
