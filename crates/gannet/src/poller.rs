@@ -8,9 +8,11 @@ use crate::deadline::deadline;
 use crate::host::{Host, Inner};
 use crate::shard::{Shard, Socket};
 use crate::waiting::{Habit, Patience};
+use crate::watch::Signal;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::ops::BitOr;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -166,13 +168,22 @@ impl Poller {
     /// # Errors
     /// None at present; a signal handler does not end the wait.
     pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<usize> {
+        self.wait_as(events, timeout, &self.habit)
+    }
+
+    fn wait_as(
+        &self,
+        events: &mut Vec<Event>,
+        timeout: Option<Duration>,
+        habit: &Habit,
+    ) -> io::Result<usize> {
         events.clear();
         let socket = Socket::Poller(self.number);
         let patience = match timeout {
             Some(Duration::ZERO) => Patience::None,
             timeout => Patience::Until(deadline(timeout)),
         };
-        let how = (patience, &self.habit);
+        let how = (patience, habit);
         let found = self.host.shared.wait(socket, how, |shard, _| {
             let woken = shard.collect(self.number, events);
             if woken || !events.is_empty() {
@@ -184,6 +195,28 @@ impl Poller {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
             _ => Ok(events.len()),
         }
+    }
+
+    /// As [`Poller::wait`], but sleeps at once rather than looking for a while first: for those who
+    /// look around themselves, because they wait for more than sockets.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn sleep(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<usize> {
+        self.wait_as(events, timeout, &Habit::never_looks())
+    }
+
+    /// From now on [`Poller::wait`] ends, without an event, also when `descriptor` can be read:
+    /// until it is closed, or the poller is dropped.
+    ///
+    /// # Errors
+    /// What `epoll_ctl` says.
+    pub fn add_descriptor(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let number = u32::try_from(self.number).unwrap_or(u32::MAX);
+        self.host
+            .shared
+            .watch
+            .add(descriptor, Signal::Beside(number))
     }
 
     /// What ends a [`Poller::wait`] from another thread.
@@ -221,12 +254,9 @@ pub struct Waker {
 impl Waker {
     /// Wakes.
     pub fn wake(&self) {
-        self.host.shared.call(|shard, _| {
-            shard.pollers.wake(self.number);
-            shard
-                .waiting
-                .tell(Socket::Poller(self.number), &shard.watch);
-        });
+        self.host
+            .shared
+            .call(|shard, _| shard.wake_poller(self.number));
     }
 }
 
@@ -360,6 +390,12 @@ impl Pollers {
 }
 
 impl Shard {
+    /// Ends the wait of a poller, now or the next one.
+    pub(crate) fn wake_poller(&mut self, number: usize) {
+        self.pollers.wake(number);
+        self.waiting.tell(Socket::Poller(number), &self.watch);
+    }
+
     /// Puts the events of a poller's ready sockets into `events`. Says whether it was woken.
     fn collect(&mut self, number: usize, events: &mut Vec<Event>) -> bool {
         let Some(mut state) = self.pollers.list.get_mut(number).and_then(Option::take) else {

@@ -240,6 +240,7 @@ impl Shard {
                 Signal::Knock(network) => self.open_doors(network as usize, now),
                 // Looked at below.
                 Signal::Dial => {}
+                Signal::Beside(poller) => self.wake_poller(poller as usize),
             }
         }
         self.go_on_dialling(now);

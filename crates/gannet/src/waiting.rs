@@ -72,6 +72,13 @@ pub(crate) struct Habit {
 }
 
 impl Habit {
+    /// Sleeps at once.
+    pub(crate) fn never_looks() -> Habit {
+        Habit {
+            spared: AtomicU32::new(u32::MAX),
+        }
+    }
+
     fn spinner(&self, policy: WaitPolicy) -> Spinner {
         let spared = Duration::from_nanos(self.spared.load(Ordering::Relaxed).into());
         Spinner::with_window(policy, policy.spin_max.saturating_sub(spared))

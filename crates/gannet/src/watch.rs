@@ -29,6 +29,8 @@ pub(crate) enum Signal {
     Knock(u32),
     /// A channel that nobody waits for goes on.
     Dial,
+    /// A descriptor that the poller with this number watches besides its sockets.
+    Beside(u32),
 }
 
 impl Signal {
@@ -39,6 +41,7 @@ impl Signal {
             Signal::HangUp(link) => (2, link),
             Signal::Knock(network) => (3, network),
             Signal::Dial => (4, 0),
+            Signal::Beside(poller) => (5, poller),
         };
         kind << INDEX_BITS | u64::from(index)
     }
@@ -50,6 +53,7 @@ impl Signal {
             2 => Signal::HangUp(index),
             3 => Signal::Knock(index),
             4 => Signal::Dial,
+            5 => Signal::Beside(index),
             _ => Signal::Kick,
         }
     }
@@ -141,6 +145,7 @@ mod tests {
             Signal::HangUp(7),
             Signal::Knock(u32::MAX),
             Signal::Dial,
+            Signal::Beside(9),
         ] {
             assert_eq!(Signal::from_token(signal.token()), signal);
         }

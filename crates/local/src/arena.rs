@@ -32,9 +32,21 @@ impl Arena {
     /// # Errors
     /// What `memfd_create`, `ftruncate` and `mmap` say.
     pub fn create(host: HostId, geometry: Geometry) -> Result<(OwnedFd, Arena), Errno> {
+        Self::make(host, geometry, false)
+    }
+
+    /// As [`Arena::create`], for a program of one process: nobody else can map it for writing, so
+    /// that [`crate::Stream::fill_with`] works.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_alone(host: HostId, geometry: Geometry) -> Result<(OwnedFd, Arena), Errno> {
+        Self::make(host, geometry, true)
+    }
+
+    fn make(host: HostId, geometry: Geometry, alone: bool) -> Result<(OwnedFd, Arena), Errno> {
         let geometry = geometry.clamped();
-        let file = memory::create("gannet-arena", geometry.len())?;
-        let memory = Mapping::new(&file, true)?;
+        let (file, memory) = memory::create("gannet-arena", geometry.len(), alone)?;
         memory.long(header::HOST).store(host, Relaxed);
         memory.word(header::SLOTS).store(geometry.slots, Relaxed);
         memory.word(header::RING).store(geometry.ring, Relaxed);

@@ -1,5 +1,5 @@
-//! What a carrier says of the TCP connection behind one of its streams, for `TCP_INFO`: words of its
-//! slot, which the program reads. A few are written at a time, so that they need not agree.
+//! What a carrier says of the TCP connection behind one of its streams, for `TCP_INFO`: words of
+//! its slot, which the program reads. A few are written at a time, so that they need not agree.
 
 use crate::slot::{OwnSlot, PeerSlot};
 
@@ -28,8 +28,8 @@ pub struct Figures {
     pub send_window: u32,
     /// Bytes that TCP has and has not sent yet.
     pub unsent: u32,
-    /// Bit 0: timestamps, 1: selective acknowledgements, 2: window scale, 3: ECN, as `tcpi_options`;
-    /// bits 8 to 11 and 12 to 15: our and the peer's window scale.
+    /// Bit 0: timestamps, 1: selective acknowledgements, 2: window scale, 3: ECN, as in
+    /// `tcpi_options`; bits 8 to 11 and 12 to 15: our and the peer's window scale.
     pub options: u32,
 }
 

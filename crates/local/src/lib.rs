@@ -2,7 +2,7 @@
 //!
 //! * [`Arena`]: what the processes of one program have in common; `layout.rs` says where it lies
 //! * [`slot`]: what is known of one socket
-//! * [`Opt`]: socket options; [`Figures`]: what TCP knows of a connection; see `options.rs`, `figures.rs`
+//! * [`options`]: socket options; [`Figures`]: what TCP knows of a connection
 //! * [`Stream`]: bytes from one end to the other, in user space
 //! * [`lock`]: among the threads and processes of one program; survives its holder's death
 //! * [`news`]: which of many streams changed
@@ -26,6 +26,7 @@ pub mod news;
 pub mod options;
 mod peers;
 pub mod service;
+mod slices;
 pub mod slot;
 mod spin;
 mod stream;

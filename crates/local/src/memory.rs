@@ -20,6 +20,8 @@ pub(crate) struct Mapping {
     first: NonNull<u8>,
     len: usize,
     writable: bool,
+    /// No other mapping of it can be written.
+    alone: bool,
 }
 
 // SAFETY: the memory is reached only through atomics and copies of bytes.
@@ -27,13 +29,19 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// Makes a memory file of `len` zero bytes that can never become shorter or longer.
-pub(crate) fn create(name: &str, len: u64) -> Result<OwnedFd, Errno> {
+/// Makes and maps a memory file of `len` zero bytes that can never become shorter or longer. With
+/// `alone` nobody else can ever map it for writing.
+pub(crate) fn create(name: &str, len: u64, alone: bool) -> Result<(OwnedFd, Mapping), Errno> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&file, len)?;
-    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-    rustix::fs::fcntl_add_seals(&file, seals)?;
-    Ok(file)
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
+    let mut mapping = Mapping::new(&file, true)?;
+    if alone {
+        rustix::fs::fcntl_add_seals(&file, SealFlags::FUTURE_WRITE)?;
+        mapping.alone = true;
+    }
+    rustix::fs::fcntl_add_seals(&file, SealFlags::SEAL)?;
+    Ok((file, mapping))
 }
 
 impl Mapping {
@@ -64,6 +72,7 @@ impl Mapping {
             first,
             len,
             writable,
+            alone: false,
         })
     }
 
@@ -125,6 +134,25 @@ impl Mapping {
         assert!(at <= self.len && len <= self.len - at, "a place inside");
         // SAFETY: inside, checked above; the caller vouches for the target.
         unsafe { std::ptr::copy(self.first.as_ptr().add(at), to, len) }
+    }
+
+    /// The `len` bytes at byte `at`, to be written by this process, which alone can: `None` when
+    /// others can too.
+    ///
+    /// # Safety
+    /// Nobody in this process reaches these bytes otherwise while the slice is in use.
+    ///
+    /// # Panics
+    /// When the place is outside: a mistake of this crate.
+    #[expect(clippy::mut_from_ref, reason = "as the safety section says")]
+    pub(crate) unsafe fn place(&self, at: usize, len: usize) -> Option<&mut [u8]> {
+        assert!(at <= self.len && len <= self.len - at, "a place inside");
+        if !self.alone {
+            return None;
+        }
+        // SAFETY: inside; sealed, so that no other process writes here; the caller vouches for
+        // this one.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr().add(at), len) })
     }
 
     /// Reads up to `len` bytes of `file` (at `offset`, or where it stands) to byte `at`, without a

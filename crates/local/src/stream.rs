@@ -63,8 +63,8 @@ pub struct Readiness {
 /// One end of a stream. The descriptor is the caller's.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
-    own: OwnSlot<'a>,
-    arena: &'a Arena,
+    pub(crate) own: OwnSlot<'a>,
+    pub(crate) arena: &'a Arena,
     peer: Option<(&'a Arena, PeerSlot<'a>)>,
     fd: BorrowedFd<'a>,
 }
@@ -220,7 +220,7 @@ impl<'a> Stream<'a> {
         Ok(done)
     }
 
-    fn may_send(&self) -> Result<u64, Hindrance> {
+    pub(crate) fn may_send(&self) -> Result<u64, Hindrance> {
         if self.own.sent() & (sent::FIN | sent::RESET) != 0 {
             return Err(Hindrance::End);
         }
@@ -248,7 +248,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Where the next byte goes; begins the ring anew when it is empty.
-    fn begin(&self, room: u64) -> u64 {
+    pub(crate) fn begin(&self, room: u64) -> u64 {
         let produced = self.own.produced();
         if room == self.ring() && self.own.base() != produced {
             self.own.set_base(produced);
@@ -269,7 +269,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Place in the own ring and length of the first piece, and the length of the second.
-    fn places(&self, position: u64, len: usize) -> ((usize, usize), usize) {
+    pub(crate) fn places(&self, position: u64, len: usize) -> ((usize, usize), usize) {
         places(
             position.wrapping_sub(self.own.base()),
             len,
@@ -423,14 +423,14 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn tell_reader(&self) {
+    pub(crate) fn tell_reader(&self) {
         fence(SeqCst);
         let Some(peer) = self.peer() else { return };
         let armed = peer.reader_armed();
         self.tell(peer, armed, self.own.woken_reader());
     }
 
-    fn tell_writer(&self) {
+    pub(crate) fn tell_writer(&self) {
         fence(SeqCst);
         let Some(peer) = self.peer() else { return };
         let armed = peer.writer_armed();
