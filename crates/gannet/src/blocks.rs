@@ -93,6 +93,12 @@ impl RecvBlock {
         self.len() == 0
     }
 
+    /// Where they lie, for code in other languages; null only while this is being dropped. Good for
+    /// as long as this exists. The bytes may change while they are read.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.view().map_or(std::ptr::null(), View::as_ptr)
+    }
+
     /// Copies bytes from position `from` on into `out`; how many, 0 past the end. Takes no lock.
     pub fn read_at(&self, from: usize, out: &mut [u8]) -> usize {
         self.view().map_or(0, |view| view.read_at(from, out))

@@ -22,6 +22,8 @@ use std::time::Duration;
 pub struct Interest(u8);
 
 impl Interest {
+    /// Failures alone.
+    pub const NONE: Interest = Interest(0);
     /// There is something to read or to accept, the end of the stream, or an error.
     pub const READABLE: Interest = Interest(1);
     /// There is room to write, a connection that was being opened is open, or an error.
@@ -168,12 +170,27 @@ impl Poller {
     /// # Errors
     /// None at present; a signal handler does not end the wait.
     pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<usize> {
-        self.wait_as(events, timeout, &self.habit)
+        self.wait_as(events, usize::MAX, timeout, &self.habit)
+    }
+
+    /// As [`Poller::wait`], for at most `most` events (1 at least). Sockets take turns: those that
+    /// were left out come first the next time.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_for_some(
+        &self,
+        events: &mut Vec<Event>,
+        most: usize,
+        timeout: Option<Duration>,
+    ) -> io::Result<usize> {
+        self.wait_as(events, most, timeout, &self.habit)
     }
 
     fn wait_as(
         &self,
         events: &mut Vec<Event>,
+        most: usize,
         timeout: Option<Duration>,
         habit: &Habit,
     ) -> io::Result<usize> {
@@ -185,7 +202,7 @@ impl Poller {
         };
         let how = (patience, habit);
         let found = self.host.shared.wait(socket, how, |shard, _| {
-            let woken = shard.collect(self.number, events);
+            let woken = shard.collect(self.number, events, most.max(1));
             if woken || !events.is_empty() {
                 return Poll::Ready(Ok(()));
             }
@@ -203,7 +220,7 @@ impl Poller {
     /// # Errors
     /// As there.
     pub fn sleep(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<usize> {
-        self.wait_as(events, timeout, &Habit::never_looks())
+        self.wait_as(events, usize::MAX, timeout, &Habit::never_looks())
     }
 
     /// From now on [`Poller::wait`] ends, without an event, also when `descriptor` can be read:
@@ -396,12 +413,16 @@ impl Shard {
         self.waiting.tell(Socket::Poller(number), &self.watch);
     }
 
-    /// Puts the events of a poller's ready sockets into `events`. Says whether it was woken.
-    fn collect(&mut self, number: usize, events: &mut Vec<Event>) -> bool {
+    /// Puts the events of a poller's ready sockets into `events`, at most so many. Says whether it
+    /// was woken.
+    fn collect(&mut self, number: usize, events: &mut Vec<Event>, most: usize) -> bool {
         let Some(mut state) = self.pollers.list.get_mut(number).and_then(Option::take) else {
             return true;
         };
         for _ in 0..state.candidates.len() {
+            if events.len() >= most {
+                break;
+            }
             let Some(socket) = state.candidates.pop_front() else {
                 break;
             };

@@ -25,6 +25,8 @@ use std::time::Duration;
 const PIECE: usize = 64 << 10;
 /// Longest write that may only join what waits to be sent.
 const SMALL_WRITE: usize = 4096;
+/// Pieces of a gathering write that are not more than this together are sent as one.
+const GATHERED: usize = 16 << 10;
 /// Most bytes read in one go. Two super-segments: one is copied while the other is under way.
 const READ_MOST: usize = 128 << 10;
 
@@ -472,10 +474,23 @@ impl TcpStream {
     ///
     /// # Errors
     /// As writing, and `InvalidInput` when the block is another host's or `len` is 0 or too large;
-    /// the block is lost with the error.
+    /// the block is lost with the error. See [`TcpStream::try_send_block`].
     pub fn send_block(&self, block: SendBlock, len: usize) -> io::Result<()> {
+        self.try_send_block(block, len).map_err(|(error, _)| error)
+    }
+
+    /// As [`TcpStream::send_block`], but with an error the block comes back, unless it was the
+    /// fault: a stream that does not wait can send it later.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_send_block(
+        &self,
+        block: SendBlock,
+        len: usize,
+    ) -> Result<(), (io::Error, Option<SendBlock>)> {
         let mut block = Some(block.into_inner());
-        self.socket.send(|shard, now, id| {
+        let sent = self.socket.send(|shard, now, id| {
             let Some(filled) = block.take() else {
                 return Err(SendError::BadBlock);
             };
@@ -484,7 +499,8 @@ impl TcpStream {
                 block = returned;
                 error
             })
-        })
+        });
+        sent.map_err(|error| (error, block.map(SendBlock::new)))
     }
 
     /// The next received bytes where they lie, not copied: at most one block's worth; `None` at the
@@ -744,7 +760,16 @@ impl Write for &TcpStream {
     }
 
     fn write_vectored(&mut self, data: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.socket.write(data)
+        let total = data
+            .iter()
+            .fold(0_usize, |n, piece| n.saturating_add(piece.len()));
+        if total > GATHERED || data.len() < 2 {
+            return self.socket.write(data);
+        }
+        // One after the other the first would leave alone, and the others wait for its answer.
+        let mut whole = Vec::with_capacity(total);
+        data.iter().for_each(|piece| whole.extend_from_slice(piece));
+        self.write(&whole)
     }
 
     /// Nothing to do: what was written is on its way.

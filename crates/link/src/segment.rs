@@ -387,6 +387,12 @@ impl View {
         self.len == 0
     }
 
+    /// Where they lie, for languages that read memory which may change under their eyes. Good while
+    /// this view exists. Rust code reads with [`View::read_at`].
+    pub fn as_ptr(&self) -> *const u8 {
+        self.at.as_ptr()
+    }
+
     /// Copies bytes from position `from` on into `out`; returns how many, 0 past the end.
     pub fn read_at(&self, from: usize, out: &mut [u8]) -> usize {
         debug_assert!(!self.memory.is_empty());
