@@ -1,14 +1,18 @@
-//! Project tasks: `cargo xtask test | ci | tidy | rfc | programs`.
+//! Project tasks: `cargo xtask test | ci | tidy | rfc | programs | header | install-c`.
 //!
 //! * `test.rs` and `test/`: the one test command, a list of steps with a table at the end
 //! * `tidy.rs` and `tidy/`: rules about the source itself; their data is `xtask/structure.toml`
 //! * `rfc.rs` and `rfc/`: quotes of RFC sentences in the code, checked against `specs/`
 //! * `programs.rs`: builds and starts `crates/programs`, with its options
+//! * `header.rs`: `include/gannet.h` from the source of `crates/capi`
+//! * `install_c.rs`: header, libraries and pkg-config file for programs in C
 //! * `explain.rs`: an error in three lines: what, why, `try:`
 
 #![forbid(unsafe_code)]
 
 mod explain;
+mod header;
+mod install_c;
 mod programs;
 mod rfc;
 mod test;
@@ -25,7 +29,9 @@ cargo xtask programs [OPTION]...           Debian's programs, on the kernel and 
 cargo xtask ci [--fail-fast]               the same, and the steps that take longer
 cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source
 cargo xtask rfc [--missing] [--json]       RFC sentences quoted in the code against specs/
-cargo xtask rfc extract FILE [text=..] [skip=..]   a new file of specs/ from an RFC";
+cargo xtask rfc extract FILE [text=..] [skip=..]   a new file of specs/ from an RFC
+cargo xtask header [--check]               include/gannet.h from crates/capi; --check: is it so?
+cargo xtask install-c PREFIX [--debug]     include/, lib/ and lib/pkgconfig/ below PREFIX";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +43,8 @@ fn main() -> ExitCode {
         Some((&"tidy", options)) => tidy::run(&root, options),
         Some((&"rfc", options)) => rfc::run(&root, options),
         Some((&"programs", options)) => programs::run(&root, options),
+        Some((&"header", options)) => header::run(&root, options),
+        Some((&"install-c", options)) => install_c::run(&root, options),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -21,7 +21,7 @@ pub(super) enum Need {
 }
 
 /// A program that tests call: (program, package that holds it, what for).
-const TOOLS: [(&str, &str, &str); 2] = [
+const TOOLS: [(&str, &str, &str); 4] = [
     (
         "ip",
         "iproute2",
@@ -31,6 +31,16 @@ const TOOLS: [(&str, &str, &str); 2] = [
         "dnsmasq",
         "dnsmasq-base",
         "a test has it give a host an address by DHCP",
+    ),
+    (
+        "cc",
+        "gcc",
+        "tests compile programs in C against the library for C",
+    ),
+    (
+        "pkg-config",
+        "pkg-config",
+        "it tells those tests how, as it would tell a user",
     ),
 ];
 
