@@ -12,6 +12,7 @@ mod config;
 mod explain;
 mod knobs;
 mod progress;
+mod run;
 mod sim;
 
 use std::process::ExitCode;
@@ -29,6 +30,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a program over Gannet, unmodified
+    Run(run::Arguments),
     /// Measure Gannet and the kernel side by side on this machine
     Compare(compare::Arguments),
     /// Measure one scenario, or the marks to reach
@@ -45,7 +48,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misunderstood(&error),
+    };
+    let outcome = match arguments.command {
+        Command::Run(arguments) => return run::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
@@ -56,6 +64,19 @@ fn main() -> ExitCode {
     match outcome {
         Ok(status) => status,
         Err(problem) => fail(&problem),
+    }
+}
+
+/// Prints help, or what is wrong with the command line. The exit status is clap's, except that
+/// `gannet run` keeps to the statuses that a program cannot be mistaken for.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    // nobody is left to be told
+    let _ = error.print();
+    let is_run = std::env::args_os().nth(1).is_some_and(|word| word == "run");
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if is_run => ExitCode::from(run::OWN_FAILURE),
+        code => ExitCode::from(u8::try_from(code).unwrap_or(2)),
     }
 }
 

@@ -82,6 +82,12 @@ pub(super) fn look_up(catalogue: &[Entry], code: &str) -> Vec<Entry> {
     catalogue.iter().filter(fits).cloned().collect()
 }
 
+/// Whether `code` is explained: for the tests of those who give it.
+#[cfg(test)]
+pub(crate) fn is_known(code: &str) -> bool {
+    !look_up(&catalogue(), code).is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,3 +17,5 @@ mod program;
 mod socket;
 
 pub(crate) use command::{Arguments, run};
+#[cfg(test)]
+pub(crate) use entry::is_known;

@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<Assignment>>, SettingProble
     let mut text = Vec::new();
     let outcome = File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut text));
     match outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_absent(path, &error) => return Ok(None),
         Err(error) => {
             return Err(SettingProblem::new(
                 format!("cannot read the settings in {name}"),
@@ -50,6 +50,16 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<Assignment>>, SettingProble
             "it is not text in UTF-8",
             "GANNET_CONFIG=/path/to/a/file/of/settings",
         )),
+    }
+}
+
+/// Whether there is nothing to read, as far as this process may look: a directory of somebody else
+/// (a HOME that was inherited) has no settings for us.
+fn is_absent(path: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => path.symlink_metadata().is_err(),
+        _ => false,
     }
 }
 

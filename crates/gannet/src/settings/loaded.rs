@@ -230,7 +230,11 @@ fn read_file(sources: &Sources) -> Result<Vec<Assignment>, SettingProblem> {
         if named {
             let what = format!("cannot read the settings in {}", path.display());
             let hint = "a file that exists, or unset GANNET_CONFIG";
-            return Err(SettingProblem::new(what, "there is no such file", hint));
+            return Err(SettingProblem::new(
+                what,
+                "there is no such file, or not for this user",
+                hint,
+            ));
         }
     }
     Ok(Vec::new())

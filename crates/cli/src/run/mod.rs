@@ -1,0 +1,27 @@
+//! `gannet run`: unmodified programs over Gannet. What can be known beforehand is checked before
+//! the program starts: the program itself, the settings, the link and the right to use it.
+//!
+//! | file | job |
+//! |---|---|
+//! | `command.rs` | the subcommand: options, the order of things, exit statuses |
+//! | `find.rs` | the program in PATH, the interpreters of scripts |
+//! | `elf.rs` | what an executable file says of itself |
+//! | `check.rs` | whether a program can be carried, and why not |
+//! | `library.rs` | where the library lies that carries it |
+//! | `place.rs` | whether the link, its interface and the address will do |
+//! | `plan.rs` | everything decided: what is started, and how |
+//! | `launch.rs` | starts it, waits, hands signals on |
+//! | `ending.rs` | how it ends: exit statuses |
+
+mod check;
+mod command;
+mod elf;
+mod ending;
+mod find;
+mod launch;
+mod library;
+mod place;
+mod plan;
+
+pub(crate) use command::{Arguments, run};
+pub(crate) use ending::OWN_FAILURE;

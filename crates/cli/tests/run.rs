@@ -1,0 +1,257 @@
+//! `gannet run` from end to end: what starts, what does not, and the exit statuses. The library is
+//! a stand-in: one that every program has anyway.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+/// The C library of this test, which is loaded without any effect into other programs.
+fn stand_in() -> PathBuf {
+    let maps = fs::read_to_string("/proc/self/maps").expect("a process has maps");
+    let mut paths = maps
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(5));
+    let libc = paths.find(|path| path.contains("/libc.so") || path.contains("/libc-2"));
+    libc.expect("this test is a dynamic program").into()
+}
+
+fn gannet(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gannet"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("GANNET_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("GANNET_CONFIG", "/dev/null");
+    command
+        .env("GANNET_PRELOAD", stand_in())
+        .stdin(Stdio::null());
+    command.arg("run").args(arguments);
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    gannet(arguments).output().expect("it starts")
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn sh(script: &str) -> Output {
+    output(&["--", "sh", "-c", script])
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    for status in [0, 1, 42, 125, 255] {
+        let out = sh(&format!("exit {status}"));
+        assert_eq!(out.status.code(), Some(status), "{}", errors(&out));
+        assert_eq!(errors(&out), "");
+    }
+    for (signal, status) in [("KILL", 137), ("TERM", 143), ("SEGV", 139)] {
+        let out = sh(&format!("ulimit -c 0; kill -{signal} $$"));
+        assert_eq!(out.status.code(), Some(status));
+    }
+}
+
+#[test]
+fn the_program_gets_its_words_and_its_settings() {
+    let out = output(&[
+        "--net",
+        "lab",
+        "--set",
+        "spin=0",
+        "-v",
+        "sh",
+        "-c",
+        "echo \"$0|$*|$LD_PRELOAD|$GANNET_RUN_SETTINGS|$GANNET_RUN_VERBOSE\"",
+        "name",
+        "-v",
+        "--",
+        "x",
+    ]);
+    let text = String::from_utf8_lossy(&out.stdout);
+    let library = fs::canonicalize(stand_in()).unwrap();
+    let expected = format!("name|-v -- x|{}|network=lab\nspin=0|1\n", library.display());
+    assert_eq!(text, expected, "{}", errors(&out));
+    assert!(
+        errors(&out).contains("network lab, link channel, address auto"),
+        "{}",
+        errors(&out)
+    );
+}
+
+#[test]
+fn programs_that_do_not_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.display().to_string()
+    };
+    let plain = file("plain", "echo", 0o644);
+    let lost = file("lost", "#!/no/such/thing\n", 0o755);
+    let noise = file("noise", "\x01\x02\x03\x04", 0o755);
+    let here = directory.path().display().to_string();
+    for (arguments, status, part) in [
+        (
+            &["--", "no-such-program-at-all"][..],
+            127,
+            "no directory of PATH",
+        ),
+        (&["--", "/no/such/program"], 127, "there is no such file"),
+        (&["--", &lost], 127, "its interpreter /no/such/thing"),
+        (&["--", &plain], 126, "ermission denied"),
+        (&["--", &here], 126, "it is a directory"),
+        (&["--", &noise], 126, "no such format of executables"),
+        (&["--net", "a/b", "--", "true"], 125, "(option --net)"),
+        (&["--addr", "300.1.1.1", "true"], 125, "(option --addr)"),
+        (&["--link", "wire", "true"], 125, "(option --link)"),
+        (&["--profile", "fast", "true"], 125, "(option --profile)"),
+        (&["--set", "spin=1", "true"], 125, "(option --set)"),
+        (
+            &["--link", "packet:no-such-if", "--addr", "10.0.0.1", "true"],
+            125,
+            "no interface",
+        ),
+        (&["--link", "packet:lo", "true"], 125, "without an address"),
+        (&["--addr", "dhcp", "true"], 125, "DHCP"),
+    ] {
+        let out = output(arguments);
+        let text = errors(&out);
+        assert_eq!(out.status.code(), Some(status), "{arguments:?}: {text}");
+        assert!(text.contains(part), "{arguments:?}: {text}");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(
+            lines[0].starts_with("error: ") && lines[2].starts_with("try: "),
+            "{text}"
+        );
+    }
+    for arguments in [
+        &[][..],
+        &["--"],
+        &["--no-such-option", "true"],
+        &["--set", "spin", "true"],
+    ] {
+        assert_eq!(output(arguments).status.code(), Some(125), "{arguments:?}");
+    }
+    assert_eq!(output(&["--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn without_the_library_nothing_starts() {
+    let mut command = gannet(&["--", "true"]);
+    let out = command
+        .env("GANNET_PRELOAD", "/no/such.so")
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(125));
+    assert!(
+        errors(&out).contains("GANNET_PRELOAD names /no/such.so"),
+        "{}",
+        errors(&out)
+    );
+    // a command in another place, without one beside it
+    let directory = tempfile::tempdir().unwrap();
+    let alone = directory.path().join("gannet");
+    fs::copy(env!("CARGO_BIN_EXE_gannet"), &alone).unwrap();
+    let out = Command::new(&alone)
+        .args(["run", "--", "true"])
+        .env_remove("GANNET_PRELOAD")
+        .output();
+    let out = out.unwrap();
+    assert_eq!(out.status.code(), Some(125));
+    assert!(
+        errors(&out).ends_with("try: cargo build --release\n"),
+        "{}",
+        errors(&out)
+    );
+}
+
+/// A program that ends with 7, linked statically, if the compiler can.
+fn static_program(directory: &Path) -> Option<PathBuf> {
+    let (source, program) = (directory.join("main.c"), directory.join("main"));
+    fs::write(&source, "int main(void) { return 7; }\n").unwrap();
+    let mut cc = Command::new("cc");
+    let out = cc
+        .args(["-static", "-o"])
+        .args([&program, &source])
+        .output();
+    out.is_ok_and(|out| out.status.success()).then_some(program)
+}
+
+#[test]
+fn a_program_that_cannot_be_carried() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(program) = static_program(directory.path()) else {
+        return eprintln!("skipped: cc -static does not work here");
+    };
+    let program = program.display().to_string();
+    let out = output(&["--", &program]);
+    assert_eq!(out.status.code(), Some(7), "it runs on the kernel");
+    let text = errors(&out);
+    assert!(
+        text.starts_with("warning: ") && text.contains("(static-program)"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 3, "{text}");
+    let out = output(&["--require", "--", &program]);
+    assert_eq!(out.status.code(), Some(125), "it does not start");
+    let text = errors(&out);
+    assert!(text.starts_with("error: cannot carry "), "{text}");
+    assert!(text.contains("gannet explain static-program"), "{text}");
+    assert_eq!(output(&["--require", "--", "true"]).status.code(), Some(0));
+}
+
+/// Waits for `done`; a failure after a time that only a hang takes.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < end, "{what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn signals() {
+    let directory = tempfile::tempdir().unwrap();
+    let ready = directory.path().join("ready");
+    // what the program gets, and whether this process stays until it has ended
+    for (signal, status) in [(Signal::TERM, 3), (Signal::INT, 4), (Signal::HUP, 4)] {
+        let _ = fs::remove_file(&ready);
+        let script = format!(
+            "trap 'exit 3' TERM; trap 'exit 4' USR1; echo $$ > {0}.new; mv {0}.new {0}; \
+             while :; do sleep 0.05; done",
+            ready.display()
+        );
+        let mut child = gannet(&["--", "sh", "-c", &script]).spawn().unwrap();
+        until("the program starts", || ready.exists());
+        let inner: i32 = fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
+        let inner = Pid::from_raw(inner).unwrap();
+        let outer = Pid::from_raw(child.id() as i32).unwrap();
+        kill_process(outer, signal).unwrap();
+        if signal != Signal::TERM {
+            // it is the terminal that tells the program; we wait
+            sleep(Duration::from_millis(50));
+            assert!(child.try_wait().unwrap().is_none(), "{signal:?}");
+            kill_process(inner, Signal::USR1).unwrap();
+        }
+        let ended = child.wait().unwrap();
+        assert_eq!(
+            ended.code(),
+            Some(status),
+            "{signal:?}: {:?}",
+            ended.signal()
+        );
+        assert!(test_kill_process(inner).is_err(), "nothing is left behind");
+    }
+}
