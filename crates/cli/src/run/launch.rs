@@ -45,7 +45,10 @@ fn catch_signals() -> io::Result<UnixStream> {
 fn wait(mut child: Child, mut asked_to_end: UnixStream) -> io::Result<ExitStatus> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
-    let handle = pidfd_open(pid, PidfdFlags::empty())?;
+    // without one the program still runs, and nobody else waits for it
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return child.wait();
+    };
     loop {
         let mut both = [
             PollFd::new(&handle, PollFlags::IN),

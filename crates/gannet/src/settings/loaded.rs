@@ -76,6 +76,19 @@ impl Settings {
         let mut all = read_file(sources)?;
         all.extend(environment::assignments(&sources.environment)?);
         all.extend(sources.options.iter().cloned());
+        Settings::assembled(&all)
+    }
+
+    /// What a file with this text says, and nothing else: `path` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`Settings::from_environment`].
+    pub fn parse(path: &str, text: &str) -> Result<Settings, SettingProblem> {
+        Settings::assembled(&file::parse(path, text)?)
+    }
+
+    /// The last word about each setting.
+    fn assembled(all: &[Assignment]) -> Result<Settings, SettingProblem> {
         let mut settings = Settings::defaults();
         if let Some(chosen) = all.iter().rev().find(|a| a.name == "profile") {
             settings.choose(chosen)?;
