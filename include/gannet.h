@@ -181,6 +181,48 @@ typedef struct gannet_tcp gannet_tcp;
 typedef struct gannet_udp gannet_udp;
 
 /**
+ * What gannet_host_count tells, since the host was made. Later versions add fields at the end.
+ */
+typedef struct {
+    /**
+     * Packets of TCP that arrived.
+     */
+    uint64_t tcp_packets_in;
+    /**
+     * Their bytes.
+     */
+    uint64_t tcp_bytes_in;
+    /**
+     * Packets of TCP that left; one may be as long as many of the wire's.
+     */
+    uint64_t tcp_packets_out;
+    /**
+     * Their bytes.
+     */
+    uint64_t tcp_bytes_out;
+    /**
+     * Packets of UDP that arrived.
+     */
+    uint64_t udp_packets_in;
+    /**
+     * Their bytes.
+     */
+    uint64_t udp_bytes_in;
+    /**
+     * Packets of UDP that left.
+     */
+    uint64_t udp_packets_out;
+    /**
+     * Their bytes.
+     */
+    uint64_t udp_bytes_out;
+    /**
+     * Packets thrown away, for whatever reason.
+     */
+    uint64_t dropped;
+} gannet_counts;
+
+/**
  * How gannet_tcp_connect_with connects. Set it to zero, then what is to be different.
  */
 typedef struct {
@@ -306,6 +348,28 @@ typedef struct {
 } gannet_tcp_info;
 
 /**
+ * Where one of many datagrams lies.
+ */
+typedef struct {
+    /**
+     * Its first byte in the buffer.
+     */
+    size_t offset;
+    /**
+     * Number of bytes.
+     */
+    size_t length;
+    /**
+     * Who sent it.
+     */
+    struct sockaddr_storage from;
+    /**
+     * Length of that address.
+     */
+    socklen_t from_length;
+} gannet_datagram;
+
+/**
  * A socket that is ready.
  */
 typedef struct {
@@ -415,6 +479,24 @@ int gannet_builder_capture(gannet_builder *builder, const char *directory);
 int gannet_builder_mtu(gannet_builder *builder, uint32_t bytes);
 
 /**
+ * Sets one of Gannet's settings by name: "tcp.congestion=bbr", "profile=latency". The command
+ * `gannet config show` has the names, with what they take. What is said last counts;
+ * gannet_builder_spin and gannet_builder_mtu count more.
+ *
+ * Returns 0; -1 with EINVAL for an unknown name or a value that cannot be, and then
+ * gannet_last_error says what was probably meant.
+ */
+int gannet_builder_setting(gannet_builder *builder, const char *setting);
+
+/**
+ * The settings of this user count: the file of settings and the GANNET_ variables, as for
+ * `gannet run`. What gannet_builder_setting says counts more.
+ *
+ * Returns 0; -1 with EINVAL when one of them is unknown or cannot be.
+ */
+int gannet_builder_environment(gannet_builder *builder);
+
+/**
  * How long a call that waits spins before it sleeps, in microseconds; 50 by default. 0: never.
  */
 int gannet_builder_spin(gannet_builder *builder, unsigned int at_most);
@@ -458,6 +540,24 @@ ssize_t gannet_host_connections(const gannet_host *host);
  * yet; -1 on failure.
  */
 ssize_t gannet_host_undelivered(const gannet_host *host);
+
+/**
+ * Waits until a DHCP server has granted an address to a link whose address is "dhcp", at most so
+ * many milliseconds (negative: for ever), and writes it to `address`, with port 0, unless that is
+ * NULL.
+ *
+ * Returns 0; -1 with EAGAIN when there was none in time.
+ */
+int gannet_host_wait_for_lease(const gannet_host *host,
+                               int at_most,
+                               struct sockaddr *address,
+                               socklen_t *length);
+
+/**
+ * Counts of the host: writes the first `size` bytes of what this version knows to `*counts`;
+ * `size` is sizeof *counts.
+ */
+int gannet_host_count(const gannet_host *host, gannet_counts *counts, size_t size);
 
 /**
  * Closes the handle. The host ends with the last of its sockets, after what was written has
@@ -775,6 +875,32 @@ int64_t gannet_udp_dropped(const gannet_udp *udp);
 int gannet_udp_close(gannet_udp *udp);
 
 /**
+ * Sends the datagrams that lie back to back in `data`, `size` bytes each (the last may be
+ * shorter), to `address`, or to the connected peer when that is NULL.
+ *
+ * Returns how many were sent, at least one; -1 as gannet_udp_sendto, and with EINVAL when `size`
+ * is 0.
+ */
+int gannet_udp_send_batch(const gannet_udp *udp,
+                          const void *data,
+                          size_t total,
+                          size_t size,
+                          const struct sockaddr *address,
+                          socklen_t length);
+
+/**
+ * Fills `buffer` back to back with as many datagrams as are there and fit, and says in `places`,
+ * of which there are `most`, where each lies. At most 64 with one call. Waits for the first.
+ *
+ * Returns how many came; -1 as gannet_udp_recv.
+ */
+int gannet_udp_recv_batch(const gannet_udp *udp,
+                          void *buffer,
+                          size_t size,
+                          gannet_datagram *places,
+                          int most);
+
+/**
  * The socket gets what is sent to `group` ("239.1.2.3", "ff02::1:3") at its port. `interface` says
  * by which link: of IPv4 the host's address on it ("10.0.0.1"), of IPv6 its number, counted from 1
  * ("2"); NULL: the host's choice.
@@ -872,6 +998,16 @@ int gannet_poller_remove(const gannet_poller *poller, const void *socket);
  * woke it; -1 on failure.
  */
 int gannet_poller_wait(const gannet_poller *poller, gannet_event *events, int most, int timeout);
+
+/**
+ * From now on gannet_poller_wait ends, without an event, also when `descriptor`, one of the
+ * kernel's, can be read: until it is closed, or the poller is. A program with an event loop of its
+ * own gives its epoll descriptor, sleeps here, and asks its loop without waiting whenever this
+ * returns.
+ *
+ * Returns 0; -1 with EBADF, or EPERM for one that cannot be waited for.
+ */
+int gannet_poller_add_descriptor(const gannet_poller *poller, int descriptor);
 
 /**
  * Ends a gannet_poller_wait of another thread, or the next one.

@@ -11,7 +11,7 @@ pub(crate) const PATH: &str = "include/gannet.h";
 const SOURCE: &str = "crates/capi/src";
 
 /// The files that say something to C, in the order in which a reader of the header wants them.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "error.rs",
     "address.rs",
     "builder.rs",
@@ -21,6 +21,7 @@ const FILES: [&str; 12] = [
     "tcp_info.rs",
     "blocks.rs",
     "udp.rs",
+    "batch.rs",
     "groups.rs",
     "option.rs",
     "poller.rs",

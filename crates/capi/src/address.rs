@@ -23,7 +23,7 @@ pub unsafe extern "C" fn gannet_address(
     guarded(-1, || {
         // SAFETY: the caller's promise.
         let text = unsafe { self::text(text) }?;
-        let read: SocketAddr = text.parse().map_err(|_| refuse(Refusal::NoAddress))?;
+        let read: SocketAddr = text.parse().map_err(|_| refuse(Refusal::NO_ADDRESS))?;
         // SAFETY: the caller's promise: a storage is as long as any address.
         unsafe {
             crate::memory::put(length, size_of::<sockaddr_storage>() as socklen_t)?;

@@ -6,6 +6,7 @@ use crate::handle::{Kind, Table};
 use crate::host::{HOSTS, gannet_host};
 use crate::memory::{bytes, patience, text, texts};
 use gannet::HostBuilder;
+use gannet::settings::{Assignment, Settings, Sources};
 use std::ffi::{c_char, c_int, c_uint};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -17,26 +18,82 @@ pub enum gannet_builder {}
 
 static BUILDERS: Table<Whole, gannet_builder> = Table::new(Kind::Builder);
 
-/// One more thing that is said of the host, after all that was given for it has been looked at.
+/// What was said so far; `None` when it is being built.
+type Whole = Mutex<Option<Plan>>;
+
+struct Plan {
+    host: HostBuilder,
+    /// By name, in the order in which they were set.
+    settings: Vec<Assignment>,
+    /// The file and the variables count, too.
+    environment: bool,
+    /// Set by functions of their own: over everything else.
+    spin: Option<Duration>,
+    mtu: Option<u32>,
+}
+
+impl Plan {
+    /// All settings.
+    ///
+    /// # Errors
+    /// An unknown name, or a value that cannot be.
+    fn settings(&self) -> io::Result<Settings> {
+        let settings = match self.environment {
+            true => Settings::load(&Sources {
+                environment: std::env::vars_os().collect(),
+                options: self.settings.clone(),
+                file: None,
+            }),
+            false => Settings::of(&self.settings),
+        };
+        Ok(settings?)
+    }
+
+    fn build(self) -> io::Result<gannet::Host> {
+        let settings = match self.environment || !self.settings.is_empty() {
+            true => Some(self.settings()?),
+            false => None,
+        };
+        let mut host = match settings {
+            Some(settings) => settings.apply(self.host),
+            None => self.host,
+        };
+        if let Some(spin) = self.spin {
+            host = host.spin(spin);
+        }
+        if let Some(mtu) = self.mtu {
+            host = host.mtu(mtu);
+        }
+        host.build()
+    }
+}
+
+fn lock(builder: &Whole) -> MutexGuard<'_, Option<Plan>> {
+    builder.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One more thing that is said of the host. Nothing of it has changed when it fails.
+fn say(builder: *mut gannet_builder, what: impl FnOnce(&mut Plan) -> io::Result<()>) -> c_int {
+    guarded(-1, || {
+        let builder = BUILDERS.get(builder)?;
+        let mut place = lock(&builder);
+        let plan = place.as_mut().ok_or_else(|| refuse(Refusal::CLOSED))?;
+        what(plan).map(|()| 0)
+    })
+}
+
+/// The same of links and addresses, after all that was given for it has been looked at.
 fn add<T>(
     builder: *mut gannet_builder,
     read: impl FnOnce() -> io::Result<T>,
     apply: impl FnOnce(HostBuilder, T) -> HostBuilder,
 ) -> c_int {
-    guarded(-1, || {
-        let builder = BUILDERS.get(builder)?;
+    say(builder, |plan| {
         let given = read()?;
-        let mut place = lock(&builder);
-        *place = place.take().map(|host| apply(host, given));
-        Ok(0)
+        let host = std::mem::replace(&mut plan.host, gannet::Host::builder());
+        plan.host = apply(host, given);
+        Ok(())
     })
-}
-
-/// `None` only for a moment, while something is added.
-type Whole = Mutex<Option<HostBuilder>>;
-
-fn lock(builder: &Whole) -> MutexGuard<'_, Option<HostBuilder>> {
-    builder.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Begins to describe a host: name its links, then gannet_builder_build.
@@ -45,7 +102,13 @@ fn lock(builder: &Whole) -> MutexGuard<'_, Option<HostBuilder>> {
 #[unsafe(no_mangle)]
 pub extern "C" fn gannet_builder_new() -> *mut gannet_builder {
     guarded(std::ptr::null_mut(), || {
-        BUILDERS.insert(Mutex::new(Some(gannet::Host::builder())))
+        BUILDERS.insert(Mutex::new(Some(Plan {
+            host: gannet::Host::builder(),
+            settings: Vec::new(),
+            environment: false,
+            spin: None,
+            mtu: None,
+        })))
     })
 }
 
@@ -213,14 +276,65 @@ pub unsafe extern "C" fn gannet_builder_capture(
 /// Lowers the MTU of TAP and TUN devices that are made, in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn gannet_builder_mtu(builder: *mut gannet_builder, bytes: u32) -> c_int {
-    add(builder, || Ok(()), |host, ()| host.mtu(bytes))
+    say(builder, |plan| {
+        plan.mtu = Some(bytes);
+        Ok(())
+    })
+}
+
+/// Sets one of Gannet's settings by name: "tcp.congestion=bbr", "profile=latency". The command
+/// `gannet config show` has the names, with what they take. What is said last counts;
+/// gannet_builder_spin and gannet_builder_mtu count more.
+///
+/// Returns 0; -1 with EINVAL for an unknown name or a value that cannot be, and then
+/// gannet_last_error says what was probably meant.
+///
+/// # Safety
+/// As for all functions here: see the top of gannet.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gannet_builder_setting(
+    builder: *mut gannet_builder,
+    setting: *const c_char,
+) -> c_int {
+    say(builder, |plan| {
+        // SAFETY: the caller's promise.
+        let (name, value) = unsafe { text(setting) }?
+            .split_once('=')
+            .ok_or_else(|| refuse(Refusal::SETTING))?;
+        let option = Assignment::option("gannet_builder_setting", name.trim(), value.trim());
+        plan.settings.push(option);
+        let checked = Settings::of(&plan.settings);
+        if checked.is_err() {
+            plan.settings.pop();
+        }
+        Ok(checked.map(drop)?)
+    })
+}
+
+/// The settings of this user count: the file of settings and the GANNET_ variables, as for
+/// `gannet run`. What gannet_builder_setting says counts more.
+///
+/// Returns 0; -1 with EINVAL when one of them is unknown or cannot be.
+#[unsafe(no_mangle)]
+pub extern "C" fn gannet_builder_environment(builder: *mut gannet_builder) -> c_int {
+    say(builder, |plan| {
+        let before = std::mem::replace(&mut plan.environment, true);
+        let checked = plan.settings();
+        if checked.is_err() {
+            plan.environment = before;
+        }
+        checked.map(drop)
+    })
 }
 
 /// How long a call that waits spins before it sleeps, in microseconds; 50 by default. 0: never.
 #[unsafe(no_mangle)]
 pub extern "C" fn gannet_builder_spin(builder: *mut gannet_builder, at_most: c_uint) -> c_int {
     let at_most = Duration::from_micros(at_most.into());
-    add(builder, || Ok(()), |host, ()| host.spin(at_most))
+    say(builder, |plan| {
+        plan.spin = Some(at_most);
+        Ok(())
+    })
 }
 
 /// How long the end of the host waits for what was written to reach its peers, in milliseconds;
@@ -242,7 +356,7 @@ pub extern "C" fn gannet_builder_build(builder: *mut gannet_builder) -> *mut gan
     guarded(std::ptr::null_mut(), || {
         let builder = BUILDERS.remove(builder)?;
         let whole = lock(&builder).take();
-        let whole = whole.ok_or_else(|| refuse(Refusal::Closed))?;
+        let whole = whole.ok_or_else(|| refuse(Refusal::CLOSED))?;
         HOSTS.insert(whole.build()?)
     })
 }

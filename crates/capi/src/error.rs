@@ -1,6 +1,7 @@
 //! How calls fail: -1 (or NULL), `errno`, and a message of three lines for people.
 #![allow(unsafe_code)]
 
+use libc::{EAFNOSUPPORT, EBADF, EINVAL, EMFILE, ENOENT, ENOPROTOOPT, EOPNOTSUPP};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
@@ -9,91 +10,103 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a call was given that it cannot work with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Null,
-    NoHandle,
-    Closed,
-    TooManyHandles,
-    NotText,
-    NoAddress,
-    ShortAddress,
-    Family,
-    Negative,
-    Option,
-    Flags,
-    Direction,
-    NoSocket,
-    Congestion,
-    Group,
+pub(crate) struct Refusal {
+    /// Number in errno.h.
+    code: i32,
+    what: &'static str,
+    why: &'static str,
+    remedy: &'static str,
 }
 
 impl Refusal {
-    /// Number in errno.h, what could not be done, why, and what to try.
-    fn parts(self) -> (i32, &'static str, &'static str, &'static str) {
-        use libc::{EAFNOSUPPORT, EBADF, EINVAL, EMFILE, ENOPROTOOPT, EOPNOTSUPP};
-        let handle = "use a handle";
-        let address = "use an address";
-        match self {
-            Refusal::Null => (
-                EINVAL,
-                "use a pointer",
-                "it is NULL",
-                "look at the call before",
-            ),
-            Refusal::NoHandle => (
-                EBADF,
-                handle,
-                "it is none, or of another kind",
-                "a handle that a gannet function returned",
-            ),
-            Refusal::Closed => (EBADF, handle, "it was closed", "close last"),
-            Refusal::TooManyHandles => (EMFILE, "make a handle", "there are 16,777,216", "close"),
-            Refusal::NotText => (EINVAL, "read a text", "it is not UTF-8", "ASCII"),
-            Refusal::NoAddress => (
-                EINVAL,
-                "read an address",
-                "it is no address with a port",
-                "10.0.0.1:80 or [fd00::1]:80",
-            ),
-            Refusal::ShortAddress => (
-                EINVAL,
-                address,
-                "its length is too small for its family",
-                "sizeof(struct sockaddr_in) or sizeof(struct sockaddr_in6)",
-            ),
-            Refusal::Family => (EAFNOSUPPORT, address, "its family", "AF_INET or AF_INET6"),
-            Refusal::Negative => (EINVAL, "use a number", "it is out of range", "gannet.h"),
-            Refusal::Option => (
-                ENOPROTOOPT,
-                "use an option",
-                "sockets of this kind do not have it",
-                "the GANNET_OPTION numbers in gannet.h say who has them",
-            ),
-            Refusal::Flags => (EOPNOTSUPP, "use flags", "unknown here", "MSG_PEEK or 0"),
-            Refusal::Direction => (
-                EINVAL,
-                "shut down a connection",
-                "no such direction",
-                "SHUT_RD, SHUT_WR, SHUT_RDWR",
-            ),
-            Refusal::NoSocket => (
-                EBADF,
-                "watch a socket",
-                "it is none",
-                "a gannet_tcp, gannet_listener or gannet_udp",
-            ),
-            Refusal::Congestion => (
-                libc::ENOENT,
-                "set the congestion control",
-                "none has that name",
-                "cubic, newreno, bbr",
-            ),
-            Refusal::Group => (
-                EINVAL,
-                "read the address of a group or source",
-                "it is none",
-                "239.1.2.3 or ff02::1:3",
-            ),
+    pub(crate) const NULL: Refusal = Refusal::new(
+        EINVAL,
+        "use a pointer",
+        "it is NULL",
+        "look at the call before",
+    );
+    pub(crate) const NO_HANDLE: Refusal = Refusal::new(
+        EBADF,
+        "use a handle",
+        "it is none, or of another kind",
+        "a handle that a gannet function returned",
+    );
+    pub(crate) const CLOSED: Refusal =
+        Refusal::new(EBADF, "use a handle", "it was closed", "close last");
+    pub(crate) const TOO_MANY_HANDLES: Refusal =
+        Refusal::new(EMFILE, "make a handle", "there are 16,777,216", "close");
+    pub(crate) const NOT_TEXT: Refusal =
+        Refusal::new(EINVAL, "read a text", "it is not UTF-8", "ASCII");
+    pub(crate) const NO_ADDRESS: Refusal = Refusal::new(
+        EINVAL,
+        "read an address",
+        "it is no address with a port",
+        "10.0.0.1:80 or [fd00::1]:80",
+    );
+    pub(crate) const SHORT_ADDRESS: Refusal = Refusal::new(
+        EINVAL,
+        "use an address",
+        "its length is too small for its family",
+        "sizeof(struct sockaddr_in) or sizeof(struct sockaddr_in6)",
+    );
+    pub(crate) const FAMILY: Refusal = Refusal::new(
+        EAFNOSUPPORT,
+        "use an address",
+        "it is of another family",
+        "AF_INET or AF_INET6",
+    );
+    pub(crate) const NEGATIVE: Refusal =
+        Refusal::new(EINVAL, "use a number", "it is out of range", "gannet.h");
+    pub(crate) const OPTION: Refusal = Refusal::new(
+        ENOPROTOOPT,
+        "use an option",
+        "sockets of this kind do not have it",
+        "the descriptions of options in gannet.h say who has them",
+    );
+    pub(crate) const FLAGS: Refusal =
+        Refusal::new(EOPNOTSUPP, "use flags", "unknown here", "MSG_PEEK or 0");
+    pub(crate) const DIRECTION: Refusal = Refusal::new(
+        EINVAL,
+        "shut down a connection",
+        "no such direction",
+        "SHUT_RD, SHUT_WR, SHUT_RDWR",
+    );
+    pub(crate) const NO_SOCKET: Refusal = Refusal::new(
+        EBADF,
+        "watch a socket",
+        "it is none",
+        "a gannet_tcp, gannet_listener or gannet_udp",
+    );
+    pub(crate) const CONGESTION: Refusal = Refusal::new(
+        ENOENT,
+        "set the congestion control",
+        "none has that name",
+        "cubic, newreno, bbr",
+    );
+    pub(crate) const SETTING: Refusal = Refusal::new(
+        EINVAL,
+        "read a setting",
+        "it has no `=`",
+        "tcp.congestion=bbr",
+    );
+    pub(crate) const GROUP: Refusal = Refusal::new(
+        EINVAL,
+        "read the address of a group or source",
+        "it is none",
+        "239.1.2.3 or ff02::1:3",
+    );
+
+    const fn new(
+        code: i32,
+        what: &'static str,
+        why: &'static str,
+        remedy: &'static str,
+    ) -> Refusal {
+        Refusal {
+            code,
+            what,
+            why,
+            remedy,
         }
     }
 }
@@ -104,7 +117,9 @@ struct Refused(Refusal);
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, what, why, remedy) = self.0.parts();
+        let Refusal {
+            what, why, remedy, ..
+        } = self.0;
         write!(f, "cannot {what}\nwhy: {why}\ntry: {remedy}")
     }
 }
@@ -114,7 +129,7 @@ impl std::error::Error for Refused {}
 /// The error for something that no call is made with.
 #[cold]
 pub(crate) fn refuse(refusal: Refusal) -> io::Error {
-    let kind = io::Error::from_raw_os_error(refusal.parts().0).kind();
+    let kind = io::Error::from_raw_os_error(refusal.code).kind();
     io::Error::new(kind, Refused(refusal))
 }
 
@@ -122,7 +137,7 @@ pub(crate) fn refuse(refusal: Refusal) -> io::Error {
 pub(crate) fn code_of(error: &io::Error) -> i32 {
     let ours = error.get_ref().and_then(|e| e.downcast_ref::<Refused>());
     match ours {
-        Some(refused) => refused.0.parts().0,
+        Some(refused) => refused.0.code,
         None => gannet::os_code(error).unwrap_or_else(|| code_of_kind(error.kind())),
     }
 }
@@ -261,7 +276,7 @@ mod tests {
     #[test]
     fn three_lines_and_a_number() {
         assert_eq!(last(), "");
-        let all = [Refusal::Null, Refusal::Family, Refusal::Group];
+        let all = [Refusal::NULL, Refusal::FAMILY, Refusal::GROUP];
         let made = all.map(refuse);
         let foreign = io::Error::from_raw_os_error(libc::ECONNREFUSED);
         for error in made.iter().chain([&foreign]) {

@@ -59,7 +59,7 @@ unsafe fn change(
             // SAFETY: the caller's promise.
             false => Some(unsafe { text(interface) }?),
         };
-        let bad = |_| refuse(Refusal::Group);
+        let bad = |_| refuse(Refusal::GROUP);
         match group {
             IpAddr::V4(group) => {
                 let at = interface.map(|i| i.parse::<Ipv4Addr>().map_err(|_| bad(())));
@@ -133,5 +133,5 @@ pub unsafe extern "C" fn gannet_udp_leave_source(
 unsafe fn ip(address: *const c_char) -> io::Result<IpAddr> {
     // SAFETY: the caller's promise.
     let parsed = unsafe { text(address) }?.parse();
-    parsed.map_err(|_| refuse(Refusal::Group))
+    parsed.map_err(|_| refuse(Refusal::GROUP))
 }

@@ -85,7 +85,7 @@ impl<T, C> Table<T, C> {
         let Places { list, free } = &mut *places;
         let index = match free.pop() {
             Some(index) => index,
-            None if list.len() >= PLACES_MAX => return Err(refuse(Refusal::TooManyHandles)),
+            None if list.len() >= PLACES_MAX => return Err(refuse(Refusal::TOO_MANY_HANDLES)),
             None => {
                 list.push(Place {
                     generation: 0,
@@ -95,7 +95,7 @@ impl<T, C> Table<T, C> {
             }
         };
         let Some(place) = list.get_mut(index as usize) else {
-            return Err(refuse(Refusal::TooManyHandles));
+            return Err(refuse(Refusal::TOO_MANY_HANDLES));
         };
         place.object = Some(Arc::new(object));
         let place = u64::from(place.generation) << 32 | u64::from(index) << 8;
@@ -112,7 +112,7 @@ impl<T, C> Table<T, C> {
             .get(index)
             .filter(|p| p.generation == generation);
         let object = place.and_then(|p| p.object.clone());
-        object.ok_or_else(|| refuse(Refusal::Closed))
+        object.ok_or_else(|| refuse(Refusal::CLOSED))
     }
 
     /// As [`Table::get`]; the handle stands for nothing any more.
@@ -121,8 +121,8 @@ impl<T, C> Table<T, C> {
         let mut places = self.places.write().unwrap_or_else(PoisonError::into_inner);
         let Places { list, free } = &mut *places;
         let place = list.get_mut(index).filter(|p| p.generation == generation);
-        let place = place.ok_or_else(|| refuse(Refusal::Closed))?;
-        let object = place.object.take().ok_or_else(|| refuse(Refusal::Closed))?;
+        let place = place.ok_or_else(|| refuse(Refusal::CLOSED))?;
+        let object = place.object.take().ok_or_else(|| refuse(Refusal::CLOSED))?;
         place.generation = (place.generation + 1) % GENERATIONS;
         free.push(index as u32);
         Ok(object)
@@ -130,10 +130,10 @@ impl<T, C> Table<T, C> {
 
     fn decode(&self, handle: *const C) -> io::Result<(usize, u32)> {
         if handle.is_null() {
-            return Err(refuse(Refusal::Null));
+            return Err(refuse(Refusal::NULL));
         }
         if Kind::of(handle) != Some(self.kind) {
-            return Err(refuse(Refusal::NoHandle));
+            return Err(refuse(Refusal::NO_HANDLE));
         }
         let value = handle.addr();
         let generation = (value >> 32) as u32 & (GENERATIONS - 1);

@@ -12,13 +12,14 @@
 //! | `address.rs` | `gannet_address`: addresses from text |
 //! | `builder.rs`, `host.rs` | hosts |
 //! | `listener.rs`, `tcp.rs`, `tcp_info.rs`, `blocks.rs` | TCP, and data that is not copied |
-//! | `udp.rs`, `groups.rs` | UDP, and multicast groups |
+//! | `udp.rs`, `batch.rs`, `groups.rs` | UDP, many datagrams at once, multicast groups |
 //! | `option.rs` | options of all sockets |
 //! | `poller.rs` | readiness |
 #![deny(unsafe_code)]
 #![allow(non_camel_case_types)]
 
 pub mod address;
+pub mod batch;
 pub mod blocks;
 pub mod builder;
 pub mod error;

@@ -15,11 +15,11 @@ use std::time::Duration;
 /// Null, or the address of a text with a zero at its end that nobody changes during `'a`.
 pub(crate) unsafe fn text<'a>(text: *const c_char) -> io::Result<&'a str> {
     if text.is_null() {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().map_err(|_| refuse(Refusal::NotText))
+    text.to_str().map_err(|_| refuse(Refusal::NOT_TEXT))
 }
 
 /// Two texts.
@@ -61,11 +61,11 @@ pub(crate) unsafe fn bytes_mut<'a>(at: *mut c_void, len: usize) -> io::Result<&'
 
 fn check(at: *const c_void, len: usize) -> io::Result<()> {
     if at.is_null() && len > 0 {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     match isize::try_from(len) {
         Ok(_) => Ok(()),
-        Err(_) => Err(refuse(Refusal::Negative)),
+        Err(_) => Err(refuse(Refusal::NEGATIVE)),
     }
 }
 
@@ -106,12 +106,12 @@ pub(crate) unsafe fn pieces_mut<'a>(
 /// Null, or the address of `count` entries that nobody changes during `'a`.
 unsafe fn entries<'a>(list: *const libc::iovec, count: c_int) -> io::Result<&'a [libc::iovec]> {
     let count = usize::try_from(count).ok().filter(|&n| n <= PIECES_MAX);
-    let count = count.ok_or_else(|| refuse(Refusal::Negative))?;
+    let count = count.ok_or_else(|| refuse(Refusal::NEGATIVE))?;
     if count == 0 {
         return Ok(&[]);
     }
     if list.is_null() {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     // SAFETY: the caller's promise.
     Ok(unsafe { std::slice::from_raw_parts(list, count) })
@@ -123,7 +123,7 @@ unsafe fn entries<'a>(list: *const libc::iovec, count: c_int) -> io::Result<&'a 
 /// Null, or the address of a `T` to be written.
 pub(crate) unsafe fn put<T>(place: *mut T, value: T) -> io::Result<()> {
     if place.is_null() {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     // SAFETY: the caller's promise.
     unsafe { place.write_unaligned(value) };
@@ -137,7 +137,7 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) -> io::Result<()> {
 /// Null, or the address of `size` bytes to be written. `T` has no padding.
 pub(crate) unsafe fn put_first<T: Copy>(place: *mut T, size: usize, value: T) -> io::Result<()> {
     if place.is_null() {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     let known = size.min(size_of::<T>());
     // SAFETY: not longer than either; the caller's promise.
@@ -154,11 +154,11 @@ pub(crate) unsafe fn put_first<T: Copy>(place: *mut T, size: usize, value: T) ->
 /// Null, or the address of `len` bytes.
 pub(crate) unsafe fn address(at: *const sockaddr, len: socklen_t) -> io::Result<SocketAddr> {
     if at.is_null() {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     let len = len as usize;
     if len < size_of::<sa_family_t>() {
-        return Err(refuse(Refusal::ShortAddress));
+        return Err(refuse(Refusal::SHORT_ADDRESS));
     }
     // SAFETY: at least as long as the family.
     let family = unsafe { at.cast::<sa_family_t>().read_unaligned() };
@@ -176,8 +176,8 @@ pub(crate) unsafe fn address(at: *const sockaddr, len: socklen_t) -> io::Result<
             let (port, flow) = (u16::from_be(six.sin6_port), u32::from_be(six.sin6_flowinfo));
             Ok(SocketAddrV6::new(ip, port, flow, six.sin6_scope_id).into())
         }
-        AF_INET | AF_INET6 => Err(refuse(Refusal::ShortAddress)),
-        _ => Err(refuse(Refusal::Family)),
+        AF_INET | AF_INET6 => Err(refuse(Refusal::SHORT_ADDRESS)),
+        _ => Err(refuse(Refusal::FAMILY)),
     }
 }
 
@@ -195,7 +195,7 @@ pub(crate) unsafe fn put_address(
         return Ok(());
     }
     if len.is_null() {
-        return Err(refuse(Refusal::Null));
+        return Err(refuse(Refusal::NULL));
     }
     let (bytes, full) = encode(address);
     // SAFETY: the caller's promise.

@@ -93,8 +93,8 @@ pub unsafe extern "C" fn gannet_get_option(
 /// What is wrong with a socket that is none.
 pub(crate) fn no_socket(socket: *const c_void) -> io::Error {
     refuse(match socket.is_null() {
-        true => Refusal::Null,
-        false => Refusal::NoSocket,
+        true => Refusal::NULL,
+        false => Refusal::NO_SOCKET,
     })
 }
 
@@ -114,7 +114,7 @@ fn set_tcp(stream: &Stream, option: c_int, value: i64) -> io::Result<()> {
         GANNET_TTL => socket.set_ttl(number(value)?),
         GANNET_TOS => socket.set_tos(number(value)?),
         GANNET_MAX_SEGMENT => socket.set_max_segment(number(value)?),
-        _ => Err(refuse(Refusal::Option)),
+        _ => Err(refuse(Refusal::OPTION)),
     }
 }
 
@@ -133,7 +133,7 @@ fn get_tcp(stream: &Stream, option: c_int) -> io::Result<i64> {
         GANNET_RECEIVE_BUFFER => socket.info()?.receive_buffer.into(),
         GANNET_TTL => socket.ttl()?.into(),
         GANNET_TOS => socket.tos()?.into(),
-        _ => return Err(refuse(Refusal::Option)),
+        _ => return Err(refuse(Refusal::OPTION)),
     })
 }
 
@@ -145,7 +145,7 @@ fn set_listener(listener: &Listening, option: c_int, value: i64) -> io::Result<(
         GANNET_TOS => socket.set_tos(number(value)?),
         GANNET_MAX_SEGMENT => socket.set_max_segment(Some(number(value)?).filter(|&n| n > 0)),
         GANNET_FAST_OPEN => socket.set_fast_open(number(value)?),
-        _ => Err(refuse(Refusal::Option)),
+        _ => Err(refuse(Refusal::OPTION)),
     }
 }
 
@@ -153,7 +153,7 @@ fn get_listener(listener: &Listening, option: c_int) -> io::Result<i64> {
     Ok(match option {
         GANNET_NONBLOCKING => listener.nonblocking.load(Ordering::Relaxed).into(),
         GANNET_TTL => listener.socket.ttl()?.into(),
-        _ => return Err(refuse(Refusal::Option)),
+        _ => return Err(refuse(Refusal::OPTION)),
     })
 }
 
@@ -170,7 +170,7 @@ fn set_udp(udp: &Datagrams, option: c_int, value: i64) -> io::Result<()> {
         GANNET_BROADCAST => socket.set_broadcast(value != 0),
         GANNET_MULTICAST_TTL => socket.set_multicast_ttl_v4(number(value)?),
         GANNET_MULTICAST_LOOP => socket.set_multicast_loop_v4(value != 0),
-        _ => Err(refuse(Refusal::Option)),
+        _ => Err(refuse(Refusal::OPTION)),
     }
 }
 
@@ -184,7 +184,7 @@ fn get_udp(udp: &Datagrams, option: c_int) -> io::Result<i64> {
         GANNET_BROADCAST => socket.broadcast()?.into(),
         GANNET_MULTICAST_TTL => socket.multicast_ttl_v4()?.into(),
         GANNET_MULTICAST_LOOP => socket.multicast_loop_v4()?.into(),
-        _ => return Err(refuse(Refusal::Option)),
+        _ => return Err(refuse(Refusal::OPTION)),
     })
 }
 
@@ -201,5 +201,5 @@ fn milliseconds(time: Option<Duration>) -> i64 {
 }
 
 fn number<T: TryFrom<i64>>(value: i64) -> io::Result<T> {
-    T::try_from(value).map_err(|_| refuse(Refusal::Negative))
+    T::try_from(value).map_err(|_| refuse(Refusal::NEGATIVE))
 }

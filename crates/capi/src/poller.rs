@@ -12,6 +12,7 @@ use crate::udp::SOCKETS;
 use gannet::{Interest, Poller};
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
+use std::os::fd::BorrowedFd;
 
 /// Waits for many sockets of one host.
 pub enum gannet_poller {}
@@ -105,7 +106,7 @@ fn wanted(interest: c_uint) -> io::Result<Interest> {
         GANNET_READABLE => Ok(Interest::READABLE),
         GANNET_WRITABLE => Ok(Interest::WRITABLE),
         3 => Ok(Interest::READABLE | Interest::WRITABLE),
-        _ => Err(refuse(Refusal::Negative)),
+        _ => Err(refuse(Refusal::NEGATIVE)),
     }
 }
 
@@ -141,9 +142,9 @@ pub unsafe extern "C" fn gannet_poller_wait(
     guarded(-1, || {
         let poller = POLLERS.get(poller)?;
         let most = usize::try_from(most).ok().filter(|&n| n > 0);
-        let most = most.ok_or_else(|| refuse(Refusal::Negative))?;
+        let most = most.ok_or_else(|| refuse(Refusal::NEGATIVE))?;
         if events.is_null() {
-            return Err(refuse(Refusal::Null));
+            return Err(refuse(Refusal::NULL));
         }
         let mut found = Vec::new();
         poller.wait_for_some(&mut found, most, patience(timeout))?;
@@ -161,6 +162,31 @@ pub unsafe extern "C" fn gannet_poller_wait(
         }
         Ok(found.len() as c_int)
     })
+}
+
+/// From now on gannet_poller_wait ends, without an event, also when `descriptor`, one of the
+/// kernel's, can be read: until it is closed, or the poller is. A program with an event loop of its
+/// own gives its epoll descriptor, sleeps here, and asks its loop without waiting whenever this
+/// returns.
+///
+/// Returns 0; -1 with EBADF, or EPERM for one that cannot be waited for.
+#[unsafe(no_mangle)]
+pub extern "C" fn gannet_poller_add_descriptor(
+    poller: *const gannet_poller,
+    descriptor: c_int,
+) -> c_int {
+    guarded(-1, || {
+        let poller = POLLERS.get(poller)?;
+        poller.add_descriptor(borrow(descriptor)?).map(|()| 0)
+    })
+}
+
+fn borrow<'a>(descriptor: c_int) -> io::Result<BorrowedFd<'a>> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: not -1; used for one system call, which fails when it is not open.
+    Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
 }
 
 /// Ends a gannet_poller_wait of another thread, or the next one.

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn gannet_tcp_recv(
         let read = match flags {
             0 => (&stream.socket).read(buffer)?,
             libc::MSG_PEEK => stream.socket.peek(buffer)?,
-            _ => return Err(refuse(Refusal::Flags)),
+            _ => return Err(refuse(Refusal::FLAGS)),
         };
         Ok(read as ssize_t)
     })
@@ -259,7 +259,7 @@ pub extern "C" fn gannet_tcp_shutdown(tcp: *const gannet_tcp, how: c_int) -> c_i
             libc::SHUT_RD => Shutdown::Read,
             libc::SHUT_WR => Shutdown::Write,
             libc::SHUT_RDWR => Shutdown::Both,
-            _ => return Err(refuse(Refusal::Direction)),
+            _ => return Err(refuse(Refusal::DIRECTION)),
         };
         stream.socket.shutdown(how).map(|()| 0)
     })
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn gannet_tcp_set_congestion_control(
         let stream = STREAMS.get(tcp)?;
         // SAFETY: the caller's promise.
         let control = unsafe { text(name) }?.parse();
-        let control = control.map_err(|_| refuse(Refusal::Congestion))?;
+        let control = control.map_err(|_| refuse(Refusal::CONGESTION))?;
         stream.socket.set_congestion_control(control).map(|()| 0)
     })
 }

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gannet_udp_bind(
             0 => UdpSocket::bind(&host, at)?,
             GANNET_ONLY_V6 => UdpSocket::bind_only_v6(&host, at)?,
             GANNET_SHARED => UdpSocket::bind_shared(&host, at)?,
-            _ => return Err(refuse(Refusal::Flags)),
+            _ => return Err(refuse(Refusal::FLAGS)),
         };
         SOCKETS.insert(Datagrams {
             socket,
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn gannet_udp_recvfrom(
         let (received, from) = match flags {
             0 => udp.socket.recv_from(buffer)?,
             libc::MSG_PEEK => udp.socket.peek_from(buffer)?,
-            _ => return Err(refuse(Refusal::Flags)),
+            _ => return Err(refuse(Refusal::FLAGS)),
         };
         // SAFETY: the caller's promise.
         unsafe { put_address(address, length, from) }?;

@@ -55,6 +55,13 @@ static gannet_host *host_at(const char *network, const char *address)
 {
     gannet_builder *builder = gannet_builder_new();
     CHECK(builder != NULL && gannet_builder_channel(builder, network, address) == 0);
+    CHECK(gannet_builder_setting(builder, "profile=latency") == 0);
+    CHECK(gannet_builder_setting(builder, "tcp.receive_buffer=48K") == 0);
+    CHECK(gannet_builder_setting(builder, "tcp.congestion = reno") == 0);
+    FAILS(EINVAL, gannet_builder_setting(builder, "tcp.congestian=reno") == -1);
+    CHECK(strstr(gannet_last_error(), "tcp.congestion") != NULL);
+    FAILS(EINVAL, gannet_builder_setting(builder, "tcp.congestion=fast") == -1);
+    FAILS(EINVAL, gannet_builder_setting(builder, "tcp.congestion") == -1);
     CHECK(gannet_builder_spin(builder, 20) == 0 && gannet_builder_linger(builder, 1000) == 0);
     gannet_host *host = gannet_builder_build(builder);
     CHECK(host != NULL);
@@ -139,6 +146,7 @@ static void stream(gannet_host *here, gannet_host *there)
     CHECK(gannet_tcp_write(near, NULL, 0) == 0);
 
     int64_t value;
+    CHECK(gannet_get_option(near, GANNET_RECEIVE_BUFFER, &value) == 0 && value == 48 << 10);
     CHECK(gannet_set_option(near, GANNET_LINGER, 0) == 0);
     CHECK(gannet_get_option(near, GANNET_LINGER, &value) == 0 && value == 0);
     CHECK(gannet_set_option(near, GANNET_LINGER, -1) == 0);
@@ -229,6 +237,19 @@ static void datagrams(gannet_host *here, gannet_host *there)
     CHECK(gannet_udp_leave(one, "239.1.2.3", "10.0.0.1") == 0);
     FAILS(EADDRNOTAVAIL, gannet_udp_leave(one, "239.1.2.3", NULL) == -1);
     FAILS(EINVAL, gannet_udp_join(one, "no group", NULL) == -1);
+    gannet_datagram places[4];
+    char many[32];
+    CHECK(gannet_udp_send_batch(one, "aabbc", 5, 2, AT(seen)) == 3);
+    for (int got = 0, n; got < 3; got += n) {
+        n = gannet_udp_recv_batch(two, many, sizeof many, places, 4);
+        if (n < 0 && errno == EAGAIN)
+            n = 0;
+        for (int i = 0; i < n; i++)
+            CHECK(memcmp(many + places[i].offset, "aabbc" + 2 * (got + i), places[i].length) == 0);
+        CHECK(n >= 0 && (n == 0 || places[0].from_length == at.length));
+    }
+    FAILS(EINVAL, gannet_udp_recv_batch(two, many, sizeof many, places, 0) == -1);
+    FAILS(EINVAL, gannet_udp_send_batch(one, "aa", 2, 0, AT(seen)) == -1);
     CHECK(gannet_udp_dropped(one) == 0 && gannet_udp_take_error(one) == 0);
 
     gannet_poller *poller = gannet_poller_new(here);
@@ -242,6 +263,12 @@ static void datagrams(gannet_host *here, gannet_host *there)
     CHECK(gannet_udp_send(two, "again", 5) == 5);
     CHECK(gannet_poller_wait(poller, events, 4, 30000) == 1 && events[0].token == 1);
     CHECK(events[0].ready == GANNET_READABLE);
+    CHECK(gannet_udp_recv(one, text, sizeof text, 0) == 5);
+    int pipes[2];
+    CHECK(pipe(pipes) == 0 && gannet_poller_add_descriptor(poller, pipes[0]) == 0);
+    CHECK(write(pipes[1], "x", 1) == 1 && gannet_poller_wait(poller, events, 4, -1) == 0);
+    FAILS(EBADF, gannet_poller_add_descriptor(poller, -1) == -1);
+    FAILS(EBADF, gannet_poller_add_descriptor(poller, 12345) == -1);
     CHECK(gannet_poller_close(poller) == 0);
     CHECK(gannet_udp_close(one) == 0 && gannet_udp_close(two) == 0);
 }
@@ -260,6 +287,12 @@ int main(void)
     CHECK(gannet_host_addresses(here, NULL, 0) == 1);
     stream(here, there);
     datagrams(here, there);
+    gannet_counts counts;
+    CHECK(gannet_host_count(here, &counts, sizeof counts) == 0);
+    CHECK(counts.udp_packets_in == 2 && counts.tcp_packets_out > 1);
+    struct place lease = {.length = sizeof lease.at};
+    FAILS(EAGAIN, gannet_host_wait_for_lease(here, 1, (struct sockaddr *)&lease.at,
+                                             &lease.length) == -1);
     CHECK(gannet_host_undelivered(here) == 0 && gannet_host_connections(here) >= 0);
     CHECK(gannet_host_close(here) == 0 && gannet_host_close(there) == 0);
     printf("%d checks\n", checks);

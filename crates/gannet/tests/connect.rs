@@ -4,7 +4,7 @@ use gannet::{
     ChannelOptions, Connect, Event, Host, Interest, ListenOptions, Poller, TcpListener, TcpStream,
 };
 use gannet_drivers::channel::{Directory, Listener};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -177,4 +177,50 @@ fn a_queue_of_one() {
     assert_eq!(listener.accept().unwrap().1, second.local_addr().unwrap());
     let none = listener.accept().unwrap_err();
     assert_eq!(none.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn bounded_events_take_turns() {
+    let (server, client) = hosts("turns");
+    let listener = TcpListener::bind(&server, "10.0.0.1:80").unwrap();
+    let poller = Poller::new(&server);
+    let mut pairs = Vec::new();
+    for token in 0..5 {
+        let mut near = TcpStream::connect(&client, "10.0.0.1:80").unwrap();
+        let (far, _) = listener.accept().unwrap();
+        poller.add(&far, token, Interest::READABLE).unwrap();
+        near.write_all(b"x").unwrap();
+        pairs.push((near, far));
+    }
+    let mut events = Vec::new();
+    while poller.wait(&mut events, Some(PATIENCE)).unwrap() < pairs.len() {}
+    // All are ready and stay so: each is told of once in any five.
+    for _ in 0..3 {
+        let mut told = Vec::new();
+        while told.len() < pairs.len() {
+            let found = poller.wait_for_some(&mut events, 1, Some(PATIENCE));
+            assert_eq!(found.unwrap(), 1);
+            told.push(events[0].token);
+        }
+        told.sort_unstable();
+        assert_eq!(told, [0, 1, 2, 3, 4]);
+    }
+}
+
+#[test]
+fn pieces_of_a_gathering_write_leave_together() {
+    let (server, client) = hosts("gathered");
+    let listener = TcpListener::bind(&server, "10.0.0.1:80").unwrap();
+    let mut near = TcpStream::connect(&client, "10.0.0.1:80").unwrap();
+    let (far, _) = listener.accept().unwrap();
+    let pieces = [
+        IoSlice::new(b"head"),
+        IoSlice::new(b""),
+        IoSlice::new(b"body"),
+    ];
+    let before = near.info().unwrap().segments_sent;
+    assert_eq!(near.write_vectored(&pieces).unwrap(), 8);
+    let mut text = [0; 16];
+    assert_eq!(far.peek(&mut text).unwrap(), 8);
+    assert_eq!(near.info().unwrap().segments_sent, before + 1);
 }

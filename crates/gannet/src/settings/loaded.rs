@@ -76,7 +76,7 @@ impl Settings {
         let mut all = read_file(sources)?;
         all.extend(environment::assignments(&sources.environment)?);
         all.extend(sources.options.iter().cloned());
-        Settings::assembled(&all)
+        Settings::of(&all)
     }
 
     /// What a file with this text says, and nothing else: `path` is its name in messages.
@@ -84,11 +84,15 @@ impl Settings {
     /// # Errors
     /// As [`Settings::from_environment`].
     pub fn parse(path: &str, text: &str) -> Result<Settings, SettingProblem> {
-        Settings::assembled(&file::parse(path, text)?)
+        Settings::of(&file::parse(path, text)?)
     }
 
-    /// The last word about each setting.
-    fn assembled(all: &[Assignment]) -> Result<Settings, SettingProblem> {
+    /// The defaults with these on top, the later ones over the earlier; `profile` is a name, too.
+    /// No file and no variable is looked at.
+    ///
+    /// # Errors
+    /// As [`Settings::set`]; an unknown profile.
+    pub fn of(all: &[Assignment]) -> Result<Settings, SettingProblem> {
         let mut settings = Settings::defaults();
         if let Some(chosen) = all.iter().rev().find(|a| a.name == "profile") {
             settings.choose(chosen)?;
