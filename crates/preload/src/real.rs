@@ -1,0 +1,118 @@
+//! The C library's own functions, found behind this library's.
+
+use libc::{c_char, c_int, c_long, c_uint, c_void, nfds_t, off_t, pid_t, size_t, ssize_t};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function of the C library, looked up when first needed.
+pub(crate) struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Next {
+    pub(crate) const fn new(name: &'static CStr) -> Next {
+        Next {
+            name,
+            found: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    /// Its address; a program that imports the name has it.
+    #[inline]
+    pub(crate) fn get(&self) -> *mut c_void {
+        let found = self.found.load(Ordering::Relaxed);
+        if found.is_null() { self.look_up() } else { found }
+    }
+
+    #[cold]
+    fn look_up(&self) -> *mut c_void {
+        // SAFETY: the name ends with a zero byte.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if found.is_null() {
+            // Every name here is in every glibc this runs with: without it nothing can go on.
+            std::process::abort();
+        }
+        self.found.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// Declares functions that call the C library's of the same name.
+macro_rules! next {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(
+            #[inline]
+            pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
+                static NEXT: Next = Next::new(
+                    // SAFETY: a literal with one zero byte, at its end.
+                    unsafe {
+                        CStr::from_bytes_with_nul_unchecked(
+                            concat!(stringify!($name), "\0").as_bytes(),
+                        )
+                    },
+                );
+                type Function = unsafe extern "C" fn($($type),*) -> $result;
+                // SAFETY: the C library's function of this name has this signature.
+                let function: Function = unsafe { std::mem::transmute(NEXT.get()) };
+                // SAFETY: as the caller of this function says.
+                unsafe { function($($arg),*) }
+            }
+        )*
+    };
+}
+
+next! {
+    read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t;
+    write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t;
+    readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
+    writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
+    recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+    send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t;
+    recvfrom(fd: c_int, to: *mut c_void, len: size_t, flags: c_int,
+        address: *mut libc::sockaddr, address_len: *mut libc::socklen_t) -> ssize_t;
+    sendto(fd: c_int, from: *const c_void, len: size_t, flags: c_int,
+        address: *const libc::sockaddr, address_len: libc::socklen_t) -> ssize_t;
+    recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t;
+    sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t;
+    recvmmsg(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint, flags: c_int,
+        timeout: *mut libc::timespec) -> c_int;
+    sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint, flags: c_int) -> c_int;
+    sendfile(out: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
+    splice(from: c_int, from_at: *mut libc::loff_t, to: c_int, to_at: *mut libc::loff_t,
+        len: size_t, flags: c_uint) -> ssize_t;
+    bind(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;
+    listen(fd: c_int, backlog: c_int) -> c_int;
+    connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;
+    accept4(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t,
+        flags: c_int) -> c_int;
+    getsockname(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int;
+    getpeername(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int;
+    shutdown(fd: c_int, how: c_int) -> c_int;
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
+        len: *mut libc::socklen_t) -> c_int;
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
+        len: libc::socklen_t) -> c_int;
+    close(fd: c_int) -> c_int;
+    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+    dup(fd: c_int) -> c_int;
+    dup2(fd: c_int, to: c_int) -> c_int;
+    dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
+    fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
+    ioctl(fd: c_int, request: libc::c_ulong, argument: usize) -> c_int;
+    poll(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int;
+    ppoll(fds: *mut libc::pollfd, n: nfds_t, timeout: *const libc::timespec,
+        mask: *const libc::sigset_t) -> c_int;
+    epoll_create1(flags: c_int) -> c_int;
+    epoll_ctl(set: c_int, what: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int;
+    epoll_pwait(set: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int,
+        mask: *const libc::sigset_t) -> c_int;
+    fork() -> pid_t;
+    execve(path: *const c_char, argv: *const *const c_char,
+        envp: *const *const c_char) -> c_int;
+    execvpe(path: *const c_char, argv: *const *const c_char,
+        envp: *const *const c_char) -> c_int;
+    fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
+    syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize,
+        f: usize) -> c_long;
+}

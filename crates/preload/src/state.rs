@@ -1,0 +1,253 @@
+//! This process as part of a carried program: its arena, its addresses, what is ours.
+
+use crate::errno::Outcome;
+use gannet_local::name::Network;
+use gannet_local::service::{self, Question};
+use gannet_local::{Arena, HostId, Peers};
+use std::ffi::CString;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The variable by which a process finds its carrier: `NETWORK:HOST`, both hexadecimal.
+pub(crate) const VARIABLE: &str = "GANNET_ATTACH";
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct State {
+    peers: Peers,
+    holder: AtomicUsize,
+    host: HostId,
+    settings: Settings,
+    /// What a new image of this process needs in its environment.
+    pub(crate) environment: Vec<CString>,
+}
+
+/// What the carrier says when a process attaches: lines of a word and its value.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// Our own addresses.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// Networks that are reached through us.
+    pub(crate) routes: Vec<Prefix>,
+    /// Whether loopback addresses mean the network's programs first.
+    pub(crate) loopback: bool,
+    /// Longest look before a sleep.
+    pub(crate) spin: Option<Duration>,
+    /// Whether small writes leave at once.
+    pub(crate) nodelay: bool,
+}
+
+/// A network prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prefix {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Prefix {
+    fn parse(text: &str) -> Option<Prefix> {
+        let (address, bits) = text.split_once('/')?;
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
+        Some(Prefix { address, bits })
+    }
+
+    fn has(self, ip: IpAddr) -> bool {
+        let bits = u32::from(self.bits);
+        match (self.address, ip) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                let differ = u32::from(a) ^ u32::from(b);
+                differ.checked_shr(32 - bits).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                let differ = u128::from(a) ^ u128::from(b);
+                differ.checked_shr(128 - bits).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Settings {
+    fn parse(text: &str) -> Settings {
+        let mut settings = Settings::default();
+        for line in text.lines() {
+            let Some((word, value)) = line.split_once(' ') else {
+                continue;
+            };
+            match word {
+                "address" => settings.addresses.extend(value.parse::<IpAddr>().ok()),
+                "route" => settings.routes.extend(Prefix::parse(value)),
+                "loopback" => settings.loopback = value == "yes",
+                "nodelay" => settings.nodelay = value == "1",
+                "spin" => {
+                    settings.spin = value.parse().ok().map(Duration::from_micros);
+                }
+                _ => {}
+            }
+        }
+        settings
+    }
+}
+
+static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The state, if this process is carried.
+#[inline]
+pub(crate) fn get() -> Option<&'static State> {
+    // SAFETY: leaked when it was set.
+    unsafe { STATE.load(Acquire).as_ref() }
+}
+
+/// Whose an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The kernel's.
+    Kernel,
+    /// Loopback: a program's of the network if one listens there, else the kernel's.
+    Loopback,
+    /// Ours, or reached through us.
+    Ours,
+}
+
+/// Attaches this process to its carrier, if there is one. Called once, before the program's `main`.
+pub(crate) fn attach() {
+    let Some((network, host)) = named_carrier() else {
+        return;
+    };
+    let Ok(state) = State::attach(network, host) else {
+        say_not_attached();
+        return;
+    };
+    crate::object::set_spin_time(
+        state
+            .settings
+            .spin
+            .unwrap_or(Duration::from_micros(20)),
+    );
+    STATE.store(Box::leak(Box::new(state)), Release);
+}
+
+fn named_carrier() -> Option<(Network, HostId)> {
+    let value = std::env::var(VARIABLE).ok()?;
+    let (network, host) = value.split_once(':')?;
+    let network = u64::from_str_radix(network, 16).ok()?;
+    let host = u64::from_str_radix(host, 16).ok()?;
+    Some((Network(network), host))
+}
+
+/// The program goes on with the kernel's sockets; it must not be silent about it.
+fn say_not_attached() {
+    let text = b"gannet: this process is not carried\n\
+        why: the carrier that started it has ended, or does not answer\n\
+        try: start the program again with `gannet run`\n";
+    if std::env::var_os("GANNET_QUIET").is_none() {
+        let _ = rustix::io::write(rustix::stdio::stderr(), text);
+    }
+}
+
+impl State {
+    fn attach(network: Network, host: HostId) -> Outcome<State> {
+        let raw = crate::errno::raw;
+        let answer = service::ask(network, host, Question::Attach).map_err(raw)?;
+        let file = answer.file.ok_or(libc::EPROTO)?;
+        let arena = Arc::new(Arena::open(&file, true).map_err(raw)?);
+        let pid = std::process::id();
+        for entry in (0..gannet_local::PROCESSES).filter(|&n| arena.pid_of(n) == pid) {
+            // What this process was before `exec`; what it kept is held anew.
+            arena.leave(entry);
+        }
+        let holder = arena.enter(pid).ok_or(libc::EAGAIN)?;
+        let _ = service::ask(network, host, Question::Look);
+        let environment = environment(network, host);
+        Ok(State {
+            peers: Peers::new(arena, network),
+            holder: AtomicUsize::new(holder),
+            host,
+            settings: Settings::parse(&answer.text),
+            environment,
+        })
+    }
+
+    /// The own program's arena.
+    #[inline]
+    pub(crate) fn arena(&self) -> &Arena {
+        self.peers.own()
+    }
+
+    /// The same, to be shared.
+    pub(crate) fn shared_arena(&self) -> &Arc<Arena> {
+        self.peers.own()
+    }
+
+    /// The other programs.
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// This process's entry in the arena.
+    pub(crate) fn holder(&self) -> usize {
+        self.holder.load(Relaxed)
+    }
+
+    pub(crate) fn set_holder(&self, holder: usize) {
+        self.holder.store(holder, Relaxed);
+    }
+
+    /// Which carrier.
+    pub(crate) fn host(&self) -> HostId {
+        self.host
+    }
+
+    /// What the carrier said.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whose `ip` is.
+    pub(crate) fn whose(&self, ip: IpAddr) -> Whose {
+        if ip.is_loopback() {
+            return match self.settings.loopback {
+                true => Whose::Loopback,
+                false => Whose::Kernel,
+            };
+        }
+        let ours = self.settings.addresses.contains(&ip)
+            || self.settings.routes.iter().any(|prefix| prefix.has(ip));
+        if ours { Whose::Ours } else { Whose::Kernel }
+    }
+
+    /// The address from which to speak to `to`.
+    pub(crate) fn source_for(&self, to: IpAddr) -> Option<IpAddr> {
+        if to.is_loopback() {
+            return Some(to);
+        }
+        let fits = |ip: &&IpAddr| ip.is_ipv4() == to.is_ipv4();
+        self.settings.addresses.iter().find(fits).copied()
+    }
+
+    /// A port for a socket that has none.
+    pub(crate) fn fresh(&self, ip: IpAddr) -> SocketAddr {
+        static START: OnceLock<u16> = OnceLock::new();
+        let start = *START.get_or_init(|| {
+            let mut bytes = [0u8; 2];
+            let _ = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::NONBLOCK);
+            u16::from_ne_bytes(bytes)
+        });
+        SocketAddr::new(ip, self.arena().next_port(start))
+    }
+}
+
+fn environment(network: Network, host: HostId) -> Vec<CString> {
+    let attach = format!("{VARIABLE}={:016x}:{host:016x}", network.0);
+    let preload = std::env::var("LD_PRELOAD").map(|value| format!("LD_PRELOAD={value}"));
+    let all = [Some(attach), preload.ok()];
+    all.into_iter()
+        .flatten()
+        .filter_map(|text| CString::new(text).ok())
+        .collect()
+}

@@ -1,0 +1,297 @@
+//! Bytes in and out of a stream, blocking or not, as the kernel's `recv` and `send` do it.
+
+use crate::errno::Outcome;
+use crate::object::{Found, Object};
+use crate::state::State;
+use crate::wait::{self, For};
+use gannet_local::slot::{flags, sent};
+use gannet_local::{Hindrance, Span, Stream};
+use libc::c_int;
+
+/// Most pieces of one call.
+pub(crate) const PIECES: usize = libc::UIO_MAXIOV as usize;
+
+/// Pieces of memory of one call, from the caller's array.
+#[derive(Debug)]
+pub(crate) enum Pieces {
+    /// One.
+    One([Span; 1]),
+    /// Several.
+    Many(Vec<Span>),
+}
+
+impl Pieces {
+    pub(crate) fn one(first: *mut u8, len: usize) -> Pieces {
+        Pieces::One([Span { first, len }])
+    }
+
+    /// From an `iovec` array.
+    ///
+    /// # Safety
+    /// `iov` can be read for `n` entries.
+    pub(crate) unsafe fn many(iov: *const libc::iovec, n: usize) -> Outcome<Pieces> {
+        if n > PIECES {
+            return Err(libc::EMSGSIZE);
+        }
+        if iov.is_null() && n > 0 {
+            return Err(libc::EFAULT);
+        }
+        let mut spans = Vec::with_capacity(n);
+        let mut total = 0usize;
+        for i in 0..n {
+            // SAFETY: within the array.
+            let entry = unsafe { *iov.add(i) };
+            total = total
+                .checked_add(entry.iov_len)
+                .filter(|total| *total <= isize::MAX as usize)
+                .ok_or(libc::EINVAL)?;
+            spans.push(Span {
+                first: entry.iov_base.cast(),
+                len: entry.iov_len,
+            });
+        }
+        Ok(Pieces::Many(spans))
+    }
+
+    pub(crate) fn spans(&self) -> &[Span] {
+        match self {
+            Pieces::One(one) => one,
+            Pieces::Many(many) => many,
+        }
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.spans().iter().map(|span| span.len).sum()
+    }
+
+    /// Whether a piece has bytes but no place.
+    pub(crate) fn has_null(&self) -> bool {
+        self.spans()
+            .iter()
+            .any(|span| span.len > 0 && span.first.is_null())
+    }
+
+    /// What follows after `done` bytes.
+    fn after(&self, mut done: usize) -> Vec<Span> {
+        let mut rest = Vec::new();
+        for span in self.spans() {
+            let skip = done.min(span.len);
+            done -= skip;
+            if skip < span.len {
+                rest.push(Span {
+                    first: span.first.wrapping_add(skip),
+                    len: span.len - skip,
+                });
+            }
+        }
+        rest
+    }
+}
+
+fn blocks(state: &State, object: &Object, call: c_int) -> bool {
+    call & libc::MSG_DONTWAIT == 0
+        && state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0
+}
+
+/// Receives. `call` are the flags of `recv`.
+pub(crate) fn receive(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Outcome<usize> {
+    if call & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
+        return Err(if call & libc::MSG_OOB != 0 {
+            libc::EINVAL
+        } else {
+            libc::EAGAIN
+        });
+    }
+    if pieces.has_null() && call & libc::MSG_TRUNC == 0 {
+        return Err(libc::EFAULT);
+    }
+    let keep = call & libc::MSG_PEEK != 0;
+    let wanted = pieces.total();
+    if wanted == 0 {
+        return Ok(0);
+    }
+    let all = call & libc::MSG_WAITALL != 0;
+    let mut done = 0;
+    loop {
+        match receive_once(state, object, fd, pieces, (done, keep)) {
+            Ok(n) => {
+                done = if keep { n } else { done + n };
+                if done >= wanted || !all || n == 0 {
+                    return Ok(done);
+                }
+            }
+            Err(_) if done > 0 && !all => return Ok(done),
+            Err(Hindrance::Wait) => {}
+            Err(_) if done > 0 => return Ok(done),
+            Err(hindrance) => return ended(state, object, hindrance),
+        }
+        if !blocks(state, object, call) {
+            wait::fruitless(state, object, fd);
+            return match done {
+                0 => nothing_now(state, object, fd),
+                done => Ok(done),
+            };
+        }
+        let more = if keep { done } else { 0 };
+        let waited = wait::wait(state, object, fd, For::Bytes, || {
+            let stream = object.stream(state, fd);
+            stream.waiting() > more as u64 || more == 0 && stream.readiness().readable
+        });
+        match waited {
+            Err(_) if done > 0 => return Ok(done),
+            other => other?,
+        }
+    }
+}
+
+/// What a call that does not block says when there is nothing.
+fn nothing_now(state: &State, object: &Found, fd: c_int) -> Outcome<usize> {
+    match receive_once(state, object, fd, &Pieces::one(std::ptr::null_mut(), 0), (0, true)) {
+        Err(Hindrance::Wait) | Ok(_) => Err(libc::EAGAIN),
+        Err(hindrance) => ended(state, object, hindrance),
+    }
+}
+
+fn receive_once(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    pieces: &Pieces,
+    (done, keep): (usize, bool),
+) -> Result<usize, Hindrance> {
+    if object.theirs().is_none() {
+        wait::look_for_answer(state, object, fd);
+    }
+    let stream = object.stream(state, fd);
+    if done == 0 || keep {
+        // SAFETY: the program passed these places to be written.
+        return unsafe { stream.receive(pieces.spans(), 0, keep) };
+    }
+    // SAFETY: as above.
+    unsafe { stream.receive(&pieces.after(done), 0, keep) }
+}
+
+fn ended(state: &State, object: &Object, hindrance: Hindrance) -> Outcome<usize> {
+    let slot = state.arena().own(object.slot());
+    let error = slot.take_error();
+    if error != 0 {
+        return Err(error);
+    }
+    if hindrance != Hindrance::Reset {
+        return Ok(0);
+    }
+    // A reset is told once; then the stream is just over.
+    match slot.set_flags(flags::TOLD) & flags::TOLD {
+        0 => Err(libc::ECONNRESET),
+        _ => Ok(0),
+    }
+}
+
+/// Sends. `call` are the flags of `send`.
+pub(crate) fn send(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Outcome<usize> {
+    if pieces.has_null() {
+        return Err(libc::EFAULT);
+    }
+    let wanted = pieces.total();
+    let mut done = 0;
+    loop {
+        if object.theirs().is_none() {
+            wait::look_for_answer(state, object, fd);
+        }
+        let stream = object.stream(state, fd);
+        let outcome = send_once(state, object, &stream, pieces, done);
+        match outcome {
+            Ok(n) => {
+                done += n;
+                if done >= wanted {
+                    return Ok(done);
+                }
+                continue;
+            }
+            Err(Hindrance::Wait) => {}
+            Err(_) if done > 0 => return Ok(done),
+            Err(hindrance) => return Err(refused(state, object, hindrance, call)),
+        }
+        if !blocks(state, object, call) {
+            wait::fruitless(state, object, fd);
+            return match done {
+                0 => Err(libc::EAGAIN),
+                done => Ok(done),
+            };
+        }
+        match wait_for_room(state, object, fd) {
+            Err(_) if done > 0 => return Ok(done),
+            other => other?,
+        }
+    }
+}
+
+fn wait_for_room(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
+    let unanswered = object.theirs().is_none();
+    let what = if unanswered { For::Answer } else { For::Room };
+    wait::wait(state, object, fd, what, || {
+        if unanswered {
+            wait::look_for_answer(state, object, fd);
+            return object.theirs().is_some();
+        }
+        object.stream(state, fd).readiness().writable
+    })
+}
+
+fn send_once(
+    state: &State,
+    object: &Found,
+    stream: &Stream<'_>,
+    pieces: &Pieces,
+    done: usize,
+) -> Result<usize, Hindrance> {
+    let slot = state.arena().own(object.slot());
+    if object.theirs().is_none() && slot.flags() & flags::CARRIED != 0 {
+        // The carrier has not opened the connection yet.
+        let gone = slot.flags() & (flags::BROKEN | flags::HUNG_UP) != 0;
+        return Err(if gone { Hindrance::Reset } else { Hindrance::Wait });
+    }
+    let sent = if done == 0 {
+        // SAFETY: the program passed these places to be read.
+        unsafe { stream.send(pieces.spans()) }
+    } else {
+        // SAFETY: as above.
+        unsafe { stream.send(&pieces.after(done)) }
+    };
+    if sent.is_ok() && object.theirs().is_none() {
+        // The other end may have taken the stream up a moment ago and sleep by now; until its
+        // memory is known nobody can tell.
+        stream.wake();
+    }
+    sent
+}
+
+/// The errno of a send that failed, and the signal that goes with it.
+fn refused(state: &State, object: &Object, hindrance: Hindrance, call: c_int) -> c_int {
+    let slot = state.arena().own(object.slot());
+    let error = slot.take_error();
+    if error != 0 {
+        return error;
+    }
+    let own_end = slot.sent() & sent::FIN != 0;
+    if hindrance == Hindrance::Reset && !own_end && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
+        return libc::ECONNRESET;
+    }
+    if call & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: a signal to this thread, as the kernel would send it.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    libc::EPIPE
+}

@@ -1,0 +1,153 @@
+//! Sleeping on one stream until something can be done.
+//!
+//! A sleeper sleeps in a blocking `recv` of the Unix socket that takes nothing away: the kernel
+//! then treats signals, `SA_RESTART`, time-outs and cancellation as for any socket. Of several
+//! threads that wait for the same socket one (the leader) sleeps there and takes the wake-up away;
+//! the others sleep on a word and are woken by the leader.
+
+use crate::errno::{self, Outcome};
+use crate::object::Object;
+use crate::real;
+use crate::state::State;
+use gannet_local::slot::OwnSlot;
+use gannet_local::{Drained, Hindrance, drain};
+use libc::c_int;
+use rustix::fd::BorrowedFd;
+use rustix::thread::futex;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
+use std::sync::atomic::fence;
+use std::time::Instant;
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum For {
+    /// Bytes, or the end.
+    Bytes,
+    /// Room.
+    Room,
+    /// The answer to an opening.
+    Answer,
+}
+
+/// After how many fruitless calls that do not block the kernel is asked whether the other end is
+/// still there.
+const ASK_AFTER: u32 = 64;
+
+/// Waits once; the caller looks again afterwards. `may` says whether it need not wait.
+pub(crate) fn wait(
+    state: &State,
+    object: &Object,
+    fd: c_int,
+    what: For,
+    mut may: impl FnMut() -> bool,
+) -> Outcome<()> {
+    if object.spin.until(&mut may) {
+        return Ok(());
+    }
+    let slot = state.arena().own(object.slot());
+    arm(&slot, what);
+    fence(SeqCst);
+    let slept = match may() {
+        true => Ok(()),
+        false => {
+            let start = Instant::now();
+            let slept = sleep(state, object, fd);
+            object.spin.slept(start.elapsed());
+            slept
+        }
+    };
+    disarm(&slot, what);
+    slept
+}
+
+fn arm(slot: &OwnSlot<'_>, what: For) {
+    match what {
+        For::Room => slot.arm_writer(),
+        For::Bytes | For::Answer => slot.arm_reader(),
+    }
+}
+
+fn disarm(slot: &OwnSlot<'_>, what: For) {
+    match what {
+        For::Room => slot.disarm_writer(),
+        For::Bytes | For::Answer => slot.disarm_reader(),
+    }
+}
+
+fn sleep(state: &State, object: &Object, fd: c_int) -> Outcome<()> {
+    let turn = object.turn.load(Acquire);
+    if object.leader.compare_exchange(0, 1, AcqRel, Acquire).is_err() {
+        return follow(object, turn);
+    }
+    let mut byte = 0u8;
+    // SAFETY: one byte of our own.
+    let got = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
+    let slept = match got {
+        0 => Ok(hung_up(state, object, fd)),
+        -1 => match errno::get() {
+            libc::ECONNRESET => Ok(hung_up(state, object, fd)),
+            error => Err(error),
+        },
+        _ => Ok(take_wakes(state, object, fd)),
+    };
+    object.leader.store(0, SeqCst);
+    object.turn.fetch_add(1, SeqCst);
+    let _ = futex::wake(&object.turn, futex::Flags::PRIVATE, u32::MAX >> 1);
+    slept
+}
+
+fn follow(object: &Object, turn: u32) -> Outcome<()> {
+    match futex::wait(&object.turn, futex::Flags::PRIVATE, turn, None) {
+        Err(rustix::io::Errno::INTR) => Err(libc::EINTR),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the wake-ups out of the socket, unless a sleeping leader is to find them.
+pub(crate) fn take_wakes(state: &State, object: &Object, fd: c_int) {
+    let slot = state.arena().own(object.slot());
+    if slot.flags() & gannet_local::slot::flags::RESOLVED == 0 {
+        // What lies there may be the answer to our opening.
+        return look_for_answer(state, object, fd);
+    }
+    // SAFETY: a descriptor the program gave us.
+    if drain(unsafe { BorrowedFd::borrow_raw(fd) }) == Drained::HungUp {
+        hung_up(state, object, fd);
+    }
+}
+
+fn hung_up(state: &State, object: &Object, fd: c_int) {
+    object.stream(state, fd).hung_up();
+}
+
+/// Finds out what became of the stream's opening, and maps the other end's arena.
+pub(crate) fn look_for_answer(state: &State, object: &Object, fd: c_int) {
+    if object.theirs().is_some() {
+        return;
+    }
+    // SAFETY: a descriptor the program gave us.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    match gannet_local::meet::resolve(state.peers(), object.slot(), borrowed) {
+        gannet_local::meet::Answer::Open(theirs) => {
+            object.set_theirs(theirs);
+            crate::epoll::other_end_known(state, object);
+        }
+        gannet_local::meet::Answer::Refused(_) => hung_up(state, object, fd),
+        gannet_local::meet::Answer::NotYet => {}
+    }
+}
+
+/// A call that does not block found nothing: now and then the kernel is asked whether the other
+/// end is still there.
+pub(crate) fn fruitless(state: &State, object: &Object, fd: c_int) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let n = object.fruitless.fetch_add(1, Relaxed);
+    if n.is_multiple_of(ASK_AFTER) && object.leader.load(Acquire) == 0 {
+        take_wakes(state, object, fd);
+    }
+}
+
+/// Whether there is something else to do than wait.
+pub(crate) fn is_over<T>(outcome: &Result<T, Hindrance>) -> bool {
+    !matches!(outcome, Err(Hindrance::Wait))
+}
