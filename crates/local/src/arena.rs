@@ -15,6 +15,10 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+/// The entry among the processes that holds descriptors on their way from one to another. It has
+/// the carrier's number.
+pub const TRANSIT: usize = 0;
+
 /// The number of a program in its network: random, never 0.
 pub type HostId = u64;
 
@@ -57,6 +61,7 @@ impl Arena {
             geometry,
             host,
         };
+        arena.become_process(TRANSIT, std::process::id());
         Ok((file, arena))
     }
 

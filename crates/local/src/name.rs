@@ -144,3 +144,9 @@ pub fn is_listener(network: Network, name: &SocketAddrUnix) -> bool {
     name.abstract_name()
         .is_some_and(|bytes| bytes.starts_with(start.as_bytes()))
 }
+
+/// The port of a listener's name.
+pub fn listener_port(name: &SocketAddrUnix) -> Option<u16> {
+    let text = std::str::from_utf8(name.abstract_name()?).ok()?;
+    text.split('/').nth(5)?.parse().ok()
+}

@@ -99,6 +99,18 @@ pub fn ask(network: Network, host: HostId, question: Question) -> Result<Answer,
     }
 }
 
+/// Tells the carrier of `host` something, and does not wait for an answer.
+///
+/// # Errors
+/// `CONNREFUSED` when there is no carrier.
+pub fn tell(network: Network, host: HostId, question: Question) -> Result<(), Errno> {
+    let kind = SocketType::SEQPACKET;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    rustix::net::connect(&fd, &name::carrier(network, host)?)?;
+    rustix::net::send(&fd, &question.pack(), SendFlags::NOSIGNAL).map(|_| ())
+}
+
 /// The memory of program `host`, from the carrier of `own`.
 ///
 /// # Errors

@@ -8,10 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 ///
 /// # Safety
 /// `address` can be read for `len` bytes, or is null.
-pub(crate) unsafe fn read(
-    address: *const sockaddr,
-    len: socklen_t,
-) -> Outcome<Option<SocketAddr>> {
+pub(crate) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Outcome<Option<SocketAddr>> {
     if address.is_null() {
         return Ok(None);
     }

@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Datagrams = 4,
     /// An epoll set.
     Epoll = 5,
+    /// A descriptor the program does not know.
+    Hidden = 6,
 }
 
 /// See the module.
@@ -134,6 +136,11 @@ fn highest() -> c_int {
     HIGHEST.load(Relaxed)
 }
 
+/// Around a fork: nobody else is inside while this is held.
+pub(crate) fn quiesce() -> MutexGuard<'static, Vec<&'static Object>> {
+    UNUSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether an object can stand for `fd`.
 pub(crate) fn fits(fd: c_int) -> bool {
     (0..TABLE as c_int).contains(&fd)
@@ -166,10 +173,7 @@ fn taken_out(object: *mut Object) -> Option<Found> {
 
 /// A new object with one reference, no descriptor yet.
 pub(crate) fn new(kind: Kind, slot: u32) -> Found {
-    let reused = UNUSED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .pop();
+    let reused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let object = reused.unwrap_or_else(|| Box::leak(Box::new(Object::fresh())));
     object.references.fetch_add(1, AcqRel);
     object.slot.store(slot, Relaxed);
@@ -206,6 +210,7 @@ impl Object {
             3 => Kind::Bound,
             4 => Kind::Datagrams,
             5 => Kind::Epoll,
+            6 => Kind::Hidden,
             _ => Kind::Free,
         }
     }
@@ -219,10 +224,6 @@ impl Object {
     #[inline]
     pub(crate) fn slot(&self) -> u32 {
         self.slot.load(Relaxed)
-    }
-
-    pub(crate) fn set_slot(&self, slot: u32) {
-        self.slot.store(slot, Relaxed);
     }
 
     /// Descriptors of this process that stand for it.
@@ -282,6 +283,13 @@ impl Object {
         self.hidden
             .iter()
             .any(|place| place.compare_exchange(-1, fd, AcqRel, Relaxed).is_ok())
+    }
+
+    /// A hidden descriptor has another number now.
+    pub(crate) fn move_hidden(&self, from: c_int, to: c_int) {
+        for place in &self.hidden {
+            let _ = place.compare_exchange(from, to, AcqRel, Relaxed);
+        }
     }
 
     /// Takes all hidden descriptors out.

@@ -109,6 +109,25 @@ fn high_up(fd: OwnedFd) -> OwnedFd {
     fd
 }
 
+/// The object has a further descriptor, which the program must not meet.
+pub(crate) fn hide(object: &Found, fd: c_int) {
+    if object.hide(fd) {
+        object::put(fd, &object::new(Kind::Hidden, u32::MAX));
+    }
+}
+
+/// The program wants the number of a hidden descriptor for itself.
+pub(crate) fn move_hidden(fd: c_int) {
+    let owner = object::all().find(|(_, object)| object.hidden().any(|hidden| hidden == fd));
+    // SAFETY: no pointers.
+    let moved = unsafe { real::fcntl(fd, libc::F_DUPFD_CLOEXEC, fd as usize + 1) };
+    object::take(fd);
+    if let (Some((_, object)), true) = (owner, moved >= 0) {
+        object.move_hidden(fd, moved);
+        object::put(moved, &object::new(Kind::Hidden, u32::MAX));
+    }
+}
+
 /// `bind` to an address of ours: the kernel does not have it, so the name is taken here.
 pub(crate) fn bind(state: &State, fd: c_int, to: SocketAddr) -> Outcome<()> {
     let Some(plain) = plain(fd) else {
@@ -131,7 +150,7 @@ pub(crate) fn bind(state: &State, fd: c_int, to: SocketAddr) -> Outcome<()> {
     let (hidden, local) = take_name(state, family, to, share)?;
     let n = new_slot(state, fd, plain, local, slot::Kind::Listener)?;
     let object = object::new(Kind::Bound, n);
-    object.hide(high_up(hidden).into_raw_fd());
+    hide(&object, high_up(hidden).into_raw_fd());
     object::put(fd, &object);
     Ok(())
 }
@@ -157,13 +176,7 @@ fn take_name(
     Err(libc::EADDRINUSE)
 }
 
-fn take(
-    state: &State,
-    family: Family,
-    place: Place,
-    port: u16,
-    share: bool,
-) -> Outcome<OwnedFd> {
+fn take(state: &State, family: Family, place: Place, port: u16, share: bool) -> Outcome<OwnedFd> {
     let network = state.peers().network();
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let numbers = match share {
@@ -301,11 +314,12 @@ fn listen_at_both(
     let n = new_slot(state, fd, plain, name, slot::Kind::Listener)?;
     let object = object::new(Kind::Listener, n);
     for listener in hidden {
-        object.hide(high_up(listener).into_raw_fd());
+        hide(&object, high_up(listener).into_raw_fd());
     }
     set_kernel_nonblocking(fd);
+    let sets = crate::epoll::withdraw(fd);
     object::put(fd, &object);
-    crate::epoll::became_ours(fd, &object);
+    crate::epoll::restore(state, fd, &object, sets);
     announce(state, n);
     Ok(())
 }
@@ -339,8 +353,12 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
         None => None,
     };
     let to = match to.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), to.port()),
-        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), to.port()),
+        IpAddr::V4(ip) if ip.is_unspecified() => {
+            SocketAddr::new(Ipv4Addr::LOCALHOST.into(), to.port())
+        }
+        IpAddr::V6(ip) if ip.is_unspecified() => {
+            SocketAddr::new(Ipv6Addr::LOCALHOST.into(), to.port())
+        }
         _ => to,
     };
     let whose = state.whose(to.ip());
@@ -360,9 +378,7 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
     };
     let flags = socket_flags(fd);
     match open(state, local, to, whose, flags) {
-        Ok(Some((met, carried))) => {
-            Some(opened(state, fd, plain, met, carried, flags))
-        }
+        Ok(Some((met, carried))) => Some(opened(state, fd, plain, met, carried, flags)),
         Ok(None) => bound.map(|_| Err(libc::ECONNREFUSED)),
         Err(error) => Some(Err(error)),
     }
@@ -377,12 +393,7 @@ fn is_connected(fd: c_int) -> bool {
     unsafe { real::getpeername(fd, (&raw mut storage).cast(), &raw mut len) == 0 }
 }
 
-fn local_for(
-    state: &State,
-    fd: c_int,
-    bound: Option<&Found>,
-    to: IpAddr,
-) -> Outcome<SocketAddr> {
+fn local_for(state: &State, fd: c_int, bound: Option<&Found>, to: IpAddr) -> Outcome<SocketAddr> {
     if let Some(object) = bound {
         return Ok(state.arena().own(object.slot()).local());
     }
@@ -469,20 +480,25 @@ fn opened(
     options::copy_from_kernel(fd, &slot);
     options::copy_times_to(fd, &met.fd);
     let object = object::new(Kind::Stream, met.slot);
-    object.connecting.store(true, std::sync::atomic::Ordering::Relaxed);
+    object
+        .connecting
+        .store(true, std::sync::atomic::Ordering::Relaxed);
     let before = object::take(fd);
+    let sets = crate::epoll::withdraw(fd);
     replace(fd, met.fd, &object, socket)?;
     if let Some(before) = before {
-        crate::calls::fds::finish(state, &before);
+        crate::calls::fds::finish(state, &before, fd);
     }
-    crate::epoll::became_ours(fd, &object);
+    crate::epoll::restore(state, fd, &object, sets);
     if socket.contains(SocketFlags::NONBLOCK) {
         return Err(libc::EINPROGRESS);
     }
     if carried {
         wait_for_answer(state, &object, fd)?;
     }
-    object.connecting.store(false, std::sync::atomic::Ordering::Relaxed);
+    object
+        .connecting
+        .store(false, std::sync::atomic::Ordering::Relaxed);
     Ok(())
 }
 
@@ -532,12 +548,7 @@ fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
 }
 
 /// `accept4` of a listener of ours: the new descriptor and its other end's address.
-pub(crate) fn accept(
-    state: &State,
-    object: &Found,
-    fd: c_int,
-    wanted: c_int,
-) -> Outcome<Accepted> {
+pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) -> Outcome<Accepted> {
     let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
     let deadline = crate::poll::deadline_of(options::receive_timeout(fd));
     loop {
@@ -609,7 +620,7 @@ fn accepted(state: &State, listener: &Found, met: meet::Met) -> Outcome<Accepted
         object.set_theirs(theirs);
     }
     if let Some(stale) = object::put(fd, &object) {
-        crate::calls::fds::finish(state, &stale);
+        crate::calls::fds::finish(state, &stale, fd);
     }
     let six = slot.flags() & flags::SIX != 0;
     Ok(Accepted::Ours(fd, slot.remote(), six))

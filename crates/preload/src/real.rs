@@ -1,6 +1,6 @@
 //! The C library's own functions, found behind this library's.
 
-use libc::{c_char, c_int, c_long, c_uint, c_void, nfds_t, off_t, pid_t, size_t, ssize_t};
+use libc::{c_char, c_int, c_uint, c_void, nfds_t, off_t, pid_t, size_t, ssize_t};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -22,7 +22,11 @@ impl Next {
     #[inline]
     pub(crate) fn get(&self) -> *mut c_void {
         let found = self.found.load(Ordering::Relaxed);
-        if found.is_null() { self.look_up() } else { found }
+        if found.is_null() {
+            self.look_up()
+        } else {
+            found
+        }
     }
 
     #[cold]
@@ -113,6 +117,19 @@ next! {
     execvpe(path: *const c_char, argv: *const *const c_char,
         envp: *const *const c_char) -> c_int;
     fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
-    syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize,
-        f: usize) -> c_long;
+    select(n: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set,
+        except: *mut libc::fd_set, timeout: *mut libc::timeval) -> c_int;
+    pselect(n: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set,
+        except: *mut libc::fd_set, timeout: *const libc::timespec,
+        mask: *const libc::sigset_t) -> c_int;
+    epoll_pwait2(set: c_int, events: *mut libc::epoll_event, most: c_int,
+        timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
+    posix_spawn(pid: *mut pid_t, path: *const c_char,
+        actions: *const libc::posix_spawn_file_actions_t,
+        attributes: *const libc::posix_spawnattr_t, argv: *const *const c_char,
+        envp: *const *const c_char) -> c_int;
+    posix_spawnp(pid: *mut pid_t, path: *const c_char,
+        actions: *const libc::posix_spawn_file_actions_t,
+        attributes: *const libc::posix_spawnattr_t, argv: *const *const c_char,
+        envp: *const *const c_char) -> c_int;
 }

@@ -152,7 +152,13 @@ pub(crate) fn receive(
 
 /// What a call that does not block says when there is nothing.
 fn nothing_now(state: &State, object: &Found, fd: c_int) -> Outcome<usize> {
-    match receive_once(state, object, fd, &Pieces::one(std::ptr::null_mut(), 0), (0, true)) {
+    match receive_once(
+        state,
+        object,
+        fd,
+        &Pieces::one(std::ptr::null_mut(), 0),
+        (0, true),
+    ) {
         Err(Hindrance::Wait) | Ok(_) => Err(libc::EAGAIN),
         Err(hindrance) => ended(state, object, hindrance),
     }
@@ -261,7 +267,11 @@ fn send_once(
     if object.theirs().is_none() && slot.flags() & flags::CARRIED != 0 {
         // The carrier has not opened the connection yet.
         let gone = slot.flags() & (flags::BROKEN | flags::HUNG_UP) != 0;
-        return Err(if gone { Hindrance::Reset } else { Hindrance::Wait });
+        return Err(if gone {
+            Hindrance::Reset
+        } else {
+            Hindrance::Wait
+        });
     }
     let sent = if done == 0 {
         // SAFETY: the program passed these places to be read.
@@ -279,7 +289,7 @@ fn send_once(
 }
 
 /// The errno of a send that failed, and the signal that goes with it.
-fn refused(state: &State, object: &Object, hindrance: Hindrance, call: c_int) -> c_int {
+pub(crate) fn refused(state: &State, object: &Object, hindrance: Hindrance, call: c_int) -> c_int {
     let slot = state.arena().own(object.slot());
     let error = slot.take_error();
     if error != 0 {
@@ -289,6 +299,15 @@ fn refused(state: &State, object: &Object, hindrance: Hindrance, call: c_int) ->
     if hindrance == Hindrance::Reset && !own_end && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
         return libc::ECONNRESET;
     }
+    if call & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: a signal to this thread, as the kernel would send it.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    libc::EPIPE
+}
+
+/// The errno of a send on a socket that is not connected.
+pub(crate) fn not_connected(call: c_int) -> c_int {
     if call & libc::MSG_NOSIGNAL == 0 {
         // SAFETY: a signal to this thread, as the kernel would send it.
         unsafe { libc::raise(libc::SIGPIPE) };

@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::real;
 use crate::state::State;
 use gannet_local::slot::OwnSlot;
-use gannet_local::{Drained, Hindrance, drain};
+use gannet_local::{Drained, drain};
 use libc::c_int;
 use rustix::fd::BorrowedFd;
 use rustix::thread::futex;
@@ -76,7 +76,11 @@ fn disarm(slot: &OwnSlot<'_>, what: For) {
 
 fn sleep(state: &State, object: &Object, fd: c_int) -> Outcome<()> {
     let turn = object.turn.load(Acquire);
-    if object.leader.compare_exchange(0, 1, AcqRel, Acquire).is_err() {
+    if object
+        .leader
+        .compare_exchange(0, 1, AcqRel, Acquire)
+        .is_err()
+    {
         return follow(object, turn);
     }
     let mut byte = 0u8;
@@ -145,9 +149,4 @@ pub(crate) fn fruitless(state: &State, object: &Object, fd: c_int) {
     if n.is_multiple_of(ASK_AFTER) && object.leader.load(Acquire) == 0 {
         take_wakes(state, object, fd);
     }
-}
-
-/// Whether there is something else to do than wait.
-pub(crate) fn is_over<T>(outcome: &Result<T, Hindrance>) -> bool {
-    !matches!(outcome, Err(Hindrance::Wait))
 }

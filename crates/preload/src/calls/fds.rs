@@ -1,0 +1,289 @@
+//! Descriptors themselves: `close`, `dup`, `fcntl`, `ioctl`.
+
+use crate::errno::{self, Outcome, give};
+use crate::object::{self, Found, Kind};
+use crate::state::{self, State};
+use crate::{epoll, options, real};
+use gannet_local::slot::flags;
+use libc::{c_int, c_uint, c_ulong};
+
+/// A descriptor of `object` went away, number `fd`; if it was the last of this process, what it
+/// stood for is let go of. To be called before the kernel closes it.
+pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
+    if object.descriptors() > 0 {
+        return;
+    }
+    epoll::closed(state, object);
+    let arena = state.arena();
+    match object.kind() {
+        Kind::Stream => {
+            let slot = arena.own(object.slot());
+            if !arena.let_go(state.holder(), object.slot()) {
+                return;
+            }
+            crate::wait::look_for_answer(state, object, fd);
+            let stream = object.stream(state, fd);
+            stream.close(options::aborts(&slot));
+            if object.theirs().is_some() && stream.is_forgotten() {
+                arena.free(object.slot());
+            }
+        }
+        Kind::Listener | Kind::Bound | Kind::Datagrams => {
+            let last = arena.let_go(state.holder(), object.slot());
+            for hidden in object.unhide() {
+                object::take(hidden);
+                // SAFETY: hidden descriptors are ours.
+                unsafe { real::close(hidden) };
+            }
+            if last && object.kind() != Kind::Datagrams {
+                arena.free(object.slot());
+            }
+        }
+        Kind::Epoll => epoll::set_closed(fd),
+        Kind::Hidden | Kind::Free => {}
+    }
+}
+
+/// Whether `fd` is one of those the program must not know.
+fn is_hidden(fd: c_int) -> bool {
+    object::find(fd).is_some_and(|object| object.kind() == Kind::Hidden)
+}
+
+fn forget(fd: c_int) {
+    if let (Some(state), Some(object)) = (state::get(), object::take(fd)) {
+        finish(state, &object, fd);
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if object::is_ours(fd) {
+        if is_hidden(fd) {
+            return give(Err(libc::EBADF));
+        }
+        forget(fd);
+    }
+    // SAFETY: no pointers.
+    unsafe { real::close(fd) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close_range(first: c_uint, last: c_uint, how: c_int) -> c_int {
+    if state::get().is_none() || first > last {
+        // SAFETY: no pointers.
+        return unsafe { real::close_range(first, last, how) };
+    }
+    let inside = |fd: c_int| (first..=last).contains(&(fd as c_uint));
+    let ours: Vec<(c_int, bool)> = object::all()
+        .filter(|(fd, _)| inside(*fd))
+        .map(|(fd, object)| (fd, object.kind() == Kind::Hidden))
+        .collect();
+    let only_marks = how & libc::CLOSE_RANGE_CLOEXEC as c_int != 0;
+    let mut from = first;
+    for (fd, hidden) in ours {
+        if !hidden {
+            if !only_marks {
+                forget(fd);
+            }
+            continue;
+        }
+        let fd = fd as c_uint;
+        if from < fd {
+            // SAFETY: no pointers.
+            let closed = unsafe { real::close_range(from, fd - 1, how) };
+            if closed != 0 {
+                return closed;
+            }
+        }
+        from = fd + 1;
+    }
+    if from > last {
+        return 0;
+    }
+    // SAFETY: no pointers.
+    unsafe { real::close_range(from, last, how) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: no pointers.
+    unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
+}
+
+/// After the kernel made `new` of `fd`.
+fn duplicated(fd: c_int, new: c_int) -> c_int {
+    if new < 0 || new == fd {
+        return new;
+    }
+    if let Some(object) = object::find(fd) {
+        if !object::fits(new) {
+            // SAFETY: just made.
+            unsafe { real::close(new) };
+            return give(Err(libc::EMFILE));
+        }
+        object::put(new, &object);
+        if object.kind() == Kind::Epoll {
+            epoll::lock_sets().push(new);
+        }
+    }
+    new
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: no pointers.
+    duplicated(fd, unsafe { real::dup(fd) })
+}
+
+/// What stood at `to` goes, if `fd` is there at all.
+fn make_way(fd: c_int, to: c_int) {
+    if fd != to
+        && object::is_ours(to)
+        // SAFETY: no pointers.
+        && unsafe { real::fcntl(fd, libc::F_GETFD, 0) } >= 0
+    {
+        match is_hidden(to) {
+            true => crate::open::move_hidden(to),
+            false => forget(to),
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    make_way(fd, to);
+    // SAFETY: no pointers.
+    duplicated(fd, unsafe { real::dup2(fd, to) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup3(fd: c_int, to: c_int, how: c_int) -> c_int {
+    if fd != to && how & !libc::O_CLOEXEC == 0 {
+        make_way(fd, to);
+    }
+    // SAFETY: no pointers.
+    duplicated(fd, unsafe { real::dup3(fd, to, how) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    if !object::is_ours(fd) {
+        // SAFETY: passed on.
+        return unsafe { real::fcntl(fd, command, argument) };
+    }
+    control(fd, command, argument)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: passed on.
+    unsafe { fcntl(fd, command, argument) }
+}
+
+fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: passed on.
+    let pass = |argument| unsafe { real::fcntl(fd, command, argument) };
+    let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
+        return pass(argument);
+    };
+    match (command, object.kind()) {
+        (_, Kind::Hidden) => give(Err(libc::EBADF)),
+        (libc::F_DUPFD | libc::F_DUPFD_CLOEXEC, _) => duplicated(fd, pass(argument)),
+        (_, Kind::Epoll | Kind::Free) => pass(argument),
+        (libc::F_SETFL, kind) => {
+            let wanted = argument as c_int & libc::O_NONBLOCK != 0;
+            let physical = match kind {
+                Kind::Listener => argument | libc::O_NONBLOCK as usize,
+                _ => argument,
+            };
+            let set = pass(physical);
+            if set >= 0 {
+                set_nonblocking(state, &object, wanted);
+            }
+            set
+        }
+        (libc::F_GETFL, Kind::Listener) => {
+            let got = pass(argument);
+            match is_nonblocking(state, &object) {
+                true => got,
+                false => got & !libc::O_NONBLOCK,
+            }
+        }
+        _ => pass(argument),
+    }
+}
+
+fn is_nonblocking(state: &State, object: &Found) -> bool {
+    state.arena().own(object.slot()).flags() & flags::NONBLOCKING != 0
+}
+
+fn set_nonblocking(state: &State, object: &Found, wanted: bool) {
+    let slot = state.arena().own(object.slot());
+    match wanted {
+        true => {
+            slot.set_flags(flags::NONBLOCKING);
+        }
+        false => slot.clear_flags(flags::NONBLOCKING),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    if object::is_ours(fd)
+        && let (Some(state), Some(object)) = (state::get(), object::find(fd))
+        // SAFETY: as the caller says.
+        && let Some(outcome) = unsafe { ioctl_of_ours(state, &object, fd, (request, argument)) }
+    {
+        return give(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::ioctl(fd, request, argument) }
+}
+
+/// `None`: the kernel's to answer.
+///
+/// # Safety
+/// As `ioctl`.
+unsafe fn ioctl_of_ours(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    (request, argument): (c_ulong, usize),
+) -> Option<Outcome<c_int>> {
+    let place = argument as *mut c_int;
+    let kind = object.kind();
+    if !matches!(kind, Kind::Stream | Kind::Listener | Kind::Bound) {
+        return None;
+    }
+    let give = |value: u64| {
+        if place.is_null() {
+            return Some(Err(libc::EFAULT));
+        }
+        // SAFETY: the caller's place.
+        unsafe { *place = value as c_int };
+        Some(Ok(0))
+    };
+    match request {
+        libc::FIONBIO => {
+            // SAFETY: the caller's place.
+            let wanted = unsafe { place.as_ref() }.is_some_and(|value| *value != 0);
+            if kind == Kind::Listener {
+                set_nonblocking(state, object, wanted);
+                return Some(Ok(0));
+            }
+            // SAFETY: passed on.
+            let set = unsafe { real::ioctl(fd, request, argument) };
+            if set == 0 {
+                set_nonblocking(state, object, wanted);
+            }
+            Some(errno::of(set))
+        }
+        libc::FIONREAD if kind == Kind::Listener => Some(Err(libc::EINVAL)),
+        libc::FIONREAD if kind == Kind::Stream => give(object.stream(state, fd).waiting()),
+        libc::TIOCOUTQ if kind == Kind::Listener => Some(Err(libc::EINVAL)),
+        libc::TIOCOUTQ if kind == Kind::Stream => give(object.stream(state, fd).unread()),
+        // SIOCATMARK: urgent data is not kept apart.
+        0x8905 if kind == Kind::Stream => give(0),
+        _ => None,
+    }
+}

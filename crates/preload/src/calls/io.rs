@@ -1,0 +1,397 @@
+//! Bytes: `read`, `write`, `recv`, `send` and their relatives.
+
+use crate::errno::{Outcome, give_len};
+use crate::object::{self, Found, Kind};
+use crate::real;
+use crate::state::{self, State};
+use crate::transfer::{self, Pieces};
+use libc::{c_int, c_uint, c_void, off_t, size_t, sockaddr, socklen_t, ssize_t};
+
+/// The stream behind `fd`.
+#[inline]
+fn stream(fd: c_int) -> Option<(&'static State, Found)> {
+    let object = object::find(fd)?;
+    Some((state::get()?, object))
+}
+
+fn receive(
+    (state, object): &(&'static State, Found),
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Option<Outcome<usize>> {
+    match object.kind() {
+        Kind::Stream => Some(transfer::receive(state, object, fd, pieces, call)),
+        Kind::Bound | Kind::Listener => Some(Err(libc::ENOTCONN)),
+        _ => None,
+    }
+}
+
+fn send(
+    (state, object): &(&'static State, Found),
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Option<Outcome<usize>> {
+    match object.kind() {
+        Kind::Stream => Some(transfer::send(state, object, fd, pieces, call)),
+        Kind::Bound | Kind::Listener => Some(Err(transfer::not_connected(call))),
+        _ => None,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), 0)
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::read(fd, to, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), 0)
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::write(fd, from, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), receive) }
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::readv(fd, iov, n) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), send) }
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::writev(fd, iov, n) }
+}
+
+type Transfer = fn(&(&'static State, Found), c_int, &Pieces, c_int) -> Option<Outcome<usize>>;
+
+/// # Safety
+/// The array can be read.
+unsafe fn vectored(
+    found: &(&'static State, Found),
+    fd: c_int,
+    (iov, n): (*const libc::iovec, c_int),
+    transfer: Transfer,
+) -> Option<Outcome<usize>> {
+    let Ok(n) = usize::try_from(n) else {
+        return Some(Err(libc::EINVAL));
+    };
+    // SAFETY: as the caller says.
+    match unsafe { Pieces::many(iov, n) } {
+        // `readv` and `writev` say it differently from `recvmsg` and `sendmsg`.
+        Err(libc::EMSGSIZE) => Some(Err(libc::EINVAL)),
+        Err(error) => Some(Err(error)),
+        Ok(pieces) => transfer(found, fd, &pieces, 0),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, len: size_t, call: c_int) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), call)
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::recv(fd, to, len, call) }
+}
+
+#[unsafe(export_name = "send")]
+unsafe extern "C" fn send_bytes(
+    fd: c_int,
+    from: *const c_void,
+    len: size_t,
+    call: c_int,
+) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::send(fd, from, len, call) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    to: *mut c_void,
+    len: size_t,
+    call: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), call)
+    {
+        // A stream has no address to tell: the kernel leaves the length at 0.
+        if outcome.is_ok() && !from.is_null() && !from_len.is_null() {
+            // SAFETY: the caller's place.
+            unsafe { *from_len = 0 };
+        }
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::recvfrom(fd, to, len, call, from, from_len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sendto(
+    fd: c_int,
+    from: *const c_void,
+    len: size_t,
+    call: c_int,
+    to: *const sockaddr,
+    to_len: socklen_t,
+) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::sendto(fd, from, len, call, to, to_len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && found.1.kind() == Kind::Stream
+    {
+        // SAFETY: as the caller says.
+        return give_len(unsafe { receive_message(&found, fd, message, call) });
+    }
+    // SAFETY: passed on.
+    unsafe { crate::passing::recvmsg(fd, message, call) }
+}
+
+/// # Safety
+/// As `recvmsg`.
+unsafe fn receive_message(
+    found: &(&'static State, Found),
+    fd: c_int,
+    message: *mut libc::msghdr,
+    call: c_int,
+) -> Outcome<usize> {
+    // SAFETY: as the caller says.
+    let Some(message) = (unsafe { message.as_mut() }) else {
+        return Err(libc::EFAULT);
+    };
+    // SAFETY: as the caller says.
+    let pieces = unsafe { Pieces::many(message.msg_iov, message.msg_iovlen) }?;
+    let n = receive(found, fd, &pieces, call).unwrap_or(Err(libc::ENOTCONN))?;
+    message.msg_namelen = 0;
+    message.msg_controllen = 0;
+    message.msg_flags = call & libc::MSG_CMSG_CLOEXEC;
+    Ok(n)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_int) -> ssize_t {
+    if let Some(found) = stream(fd)
+        && found.1.kind() == Kind::Stream
+    {
+        // SAFETY: as the caller says.
+        return give_len(unsafe { send_message(&found, fd, message, call) });
+    }
+    // SAFETY: passed on.
+    unsafe { crate::passing::sendmsg(fd, message, call) }
+}
+
+/// # Safety
+/// As `sendmsg`.
+unsafe fn send_message(
+    found: &(&'static State, Found),
+    fd: c_int,
+    message: *const libc::msghdr,
+    call: c_int,
+) -> Outcome<usize> {
+    // SAFETY: as the caller says.
+    let Some(message) = (unsafe { message.as_ref() }) else {
+        return Err(libc::EFAULT);
+    };
+    // SAFETY: as the caller says.
+    let pieces = unsafe { Pieces::many(message.msg_iov, message.msg_iovlen) }?;
+    send(found, fd, &pieces, call).unwrap_or(Err(libc::EPIPE))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn recvmmsg(
+    fd: c_int,
+    messages: *mut libc::mmsghdr,
+    n: c_uint,
+    call: c_int,
+    timeout: *mut libc::timespec,
+) -> c_int {
+    if !object::is_ours(fd) {
+        // SAFETY: passed on.
+        return unsafe { real::recvmmsg(fd, messages, n, call, timeout) };
+    }
+    // The time-out is looked at between messages, as the kernel does it.
+    let mut call = call;
+    let mut done = 0;
+    while done < n {
+        // SAFETY: within the caller's array.
+        let message = unsafe { messages.add(done as usize) };
+        // SAFETY: as the caller says.
+        let got = unsafe {
+            recvmsg(
+                fd,
+                &raw mut (*message).msg_hdr,
+                call & !libc::MSG_WAITFORONE,
+            )
+        };
+        if got < 0 {
+            return if done > 0 { done as c_int } else { -1 };
+        }
+        // SAFETY: within the caller's array.
+        unsafe { (*message).msg_len = got as c_uint };
+        done += 1;
+        if call & libc::MSG_WAITFORONE != 0 {
+            call |= libc::MSG_DONTWAIT;
+        }
+        if got == 0 {
+            break;
+        }
+    }
+    done as c_int
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sendmmsg(
+    fd: c_int,
+    messages: *mut libc::mmsghdr,
+    n: c_uint,
+    call: c_int,
+) -> c_int {
+    if !object::is_ours(fd) {
+        // SAFETY: passed on.
+        return unsafe { real::sendmmsg(fd, messages, n, call) };
+    }
+    let mut done = 0;
+    while done < n {
+        // SAFETY: within the caller's array.
+        let message = unsafe { messages.add(done as usize) };
+        // SAFETY: as the caller says.
+        let sent = unsafe { sendmsg(fd, &raw const (*message).msg_hdr, call) };
+        if sent < 0 {
+            return if done > 0 { done as c_int } else { -1 };
+        }
+        // SAFETY: within the caller's array.
+        unsafe { (*message).msg_len = sent as c_uint };
+        done += 1;
+    }
+    done as c_int
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
+    if let Some((state, object)) = stream(out)
+        && object.kind() == Kind::Stream
+    {
+        // SAFETY: the caller's place, or null.
+        let outcome = unsafe { crate::files::send_file(state, &object, (out, from), offset, len) };
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::sendfile(out, from, offset, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sendfile64(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    len: size_t,
+) -> ssize_t {
+    // SAFETY: the same function, offsets have 64 bits.
+    unsafe { sendfile(out, from, offset, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn splice(
+    from: c_int,
+    from_at: *mut libc::loff_t,
+    to: c_int,
+    to_at: *mut libc::loff_t,
+    len: size_t,
+    call: c_uint,
+) -> ssize_t {
+    let ours = |fd| stream(fd).filter(|(_, object)| object.kind() == Kind::Stream);
+    if ours(from).is_none() && ours(to).is_none() {
+        // SAFETY: passed on.
+        return unsafe { real::splice(from, from_at, to, to_at, len, call) };
+    }
+    // SAFETY: the caller's places, or null.
+    give_len(unsafe { crate::files::splice((from, from_at), (to, to_at), len, call) })
+}
+
+// What programs compiled with checks import instead.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: size_t, room: size_t) -> ssize_t {
+    check(len, room);
+    // SAFETY: as the caller says.
+    unsafe { read(fd, to, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __recv_chk(
+    fd: c_int,
+    to: *mut c_void,
+    len: size_t,
+    room: size_t,
+    call: c_int,
+) -> ssize_t {
+    check(len, room);
+    // SAFETY: as the caller says.
+    unsafe { recv(fd, to, len, call) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __recvfrom_chk(
+    fd: c_int,
+    to: *mut c_void,
+    len: size_t,
+    room: size_t,
+    call: c_int,
+    from: *mut sockaddr,
+    from_len: *mut socklen_t,
+) -> ssize_t {
+    check(len, room);
+    // SAFETY: as the caller says.
+    unsafe { recvfrom(fd, to, len, call, from, from_len) }
+}
+
+/// What the C library's checked functions do: a call that would overflow its buffer ends the
+/// program.
+pub(super) fn check(len: size_t, room: size_t) {
+    if len > room {
+        let _ = rustix::io::write(
+            rustix::stdio::stderr(),
+            b"*** buffer overflow detected ***: terminated\n",
+        );
+        std::process::abort();
+    }
+}

@@ -1,0 +1,10 @@
+//! The functions that take the C library's place, by subject. Each asks whether the descriptor is
+//! ours, which costs one load, and passes on what is not.
+
+pub(crate) mod fds;
+mod io;
+mod multiplex;
+mod process;
+mod socket;
+
+pub(crate) use process::prepare_forks;

@@ -1,0 +1,276 @@
+//! `poll`, `select`, `epoll`.
+
+use crate::errno::{Outcome, give};
+use crate::object::{self, Kind};
+use crate::poll::deadline_of;
+use crate::{epoll, poll as polling, real, state};
+use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The caller's entries.
+///
+/// # Safety
+/// `fds` can be read and written for `n` entries, or is null.
+unsafe fn entries<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
+    if fds.is_null() || n > 1 << 20 {
+        return None;
+    }
+    // SAFETY: as the caller says.
+    Some(unsafe { std::slice::from_raw_parts_mut(fds, n as usize) })
+}
+
+#[unsafe(export_name = "poll")]
+unsafe extern "C" fn poll_(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
+    // SAFETY: as the caller says.
+    if let (Some(state), Some(entries)) = (state::get(), unsafe { entries(fds, n) })
+        && polling::concerns_us(entries)
+    {
+        let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
+        let deadline = deadline_of(timeout);
+        return give(polling::poll(state, entries, deadline, std::ptr::null()));
+    }
+    // SAFETY: passed on.
+    unsafe { real::poll(fds, n, timeout) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __poll_chk(
+    fds: *mut pollfd,
+    n: nfds_t,
+    timeout: c_int,
+    room: libc::size_t,
+) -> c_int {
+    super::io::check(n as usize * size_of::<pollfd>(), room);
+    // SAFETY: passed on.
+    unsafe { poll_(fds, n, timeout) }
+}
+
+fn of_timespec(time: &timespec) -> Outcome<Duration> {
+    let nanoseconds = u32::try_from(time.tv_nsec)
+        .ok()
+        .filter(|n| *n < 1_000_000_000);
+    let seconds = u64::try_from(time.tv_sec).ok();
+    match (seconds, nanoseconds) {
+        (Some(seconds), Some(nanoseconds)) => Ok(Duration::new(seconds, nanoseconds)),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ppoll(
+    fds: *mut pollfd,
+    n: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as the caller says.
+    if let (Some(state), Some(entries)) = (state::get(), unsafe { entries(fds, n) })
+        && polling::concerns_us(entries)
+    {
+        // SAFETY: as the caller says.
+        let timeout = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
+            Ok(timeout) => timeout,
+            Err(error) => return give(Err(error)),
+        };
+        return give(polling::poll(state, entries, deadline_of(timeout), mask));
+    }
+    // SAFETY: passed on.
+    unsafe { real::ppoll(fds, n, timeout, mask) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __ppoll_chk(
+    fds: *mut pollfd,
+    n: nfds_t,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+    room: libc::size_t,
+) -> c_int {
+    super::io::check(n as usize * size_of::<pollfd>(), room);
+    // SAFETY: passed on.
+    unsafe { ppoll(fds, n, timeout, mask) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn select(
+    n: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *mut timeval,
+) -> c_int {
+    let sets = [read, write, except];
+    // SAFETY: as the caller says.
+    if let Some(state) = state::get()
+        && unsafe { polling::select_concerns_us(n, sets) }
+    {
+        // SAFETY: as the caller says.
+        let time = unsafe { timeout.as_mut() };
+        let wait = time.as_ref().map(|time| {
+            let seconds = u64::try_from(time.tv_sec);
+            let micros = u64::try_from(time.tv_usec);
+            match (seconds, micros) {
+                (Ok(seconds), Ok(micros)) => {
+                    Ok(Duration::from_secs(seconds) + Duration::from_micros(micros))
+                }
+                _ => Err(libc::EINVAL),
+            }
+        });
+        let wait = match wait.transpose() {
+            Ok(wait) => wait,
+            Err(error) => return give(Err(error)),
+        };
+        let deadline = deadline_of(wait);
+        // SAFETY: as the caller says.
+        let found = unsafe { polling::select(state, n, sets, deadline, std::ptr::null()) };
+        if let (Some(time), Some(deadline)) = (time, deadline) {
+            // As Linux does: what is left of the time.
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            time.tv_sec = left.as_secs() as libc::time_t;
+            time.tv_usec = left.subsec_micros().into();
+        }
+        return give(found);
+    }
+    // SAFETY: passed on.
+    unsafe { real::select(n, read, write, except, timeout) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pselect(
+    n: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    let sets = [read, write, except];
+    // SAFETY: as the caller says.
+    if let Some(state) = state::get()
+        && unsafe { polling::select_concerns_us(n, sets) }
+    {
+        // SAFETY: as the caller says.
+        let wait = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
+            Ok(wait) => wait,
+            Err(error) => return give(Err(error)),
+        };
+        // SAFETY: as the caller says.
+        return give(unsafe { polling::select(state, n, sets, deadline_of(wait), mask) });
+    }
+    // SAFETY: passed on.
+    unsafe { real::pselect(n, read, write, except, timeout, mask) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
+    if size <= 0 {
+        return give(Err(libc::EINVAL));
+    }
+    // SAFETY: no pointers.
+    unsafe { epoll_create1(0) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_create1(how: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let fd = unsafe { real::epoll_create1(how) };
+    if fd >= 0 {
+        epoll::created(fd);
+    }
+    fd
+}
+
+fn set_of(fd: c_int) -> Option<Arc<epoll::Set>> {
+    let object = object::find(fd)?;
+    if object.kind() != Kind::Epoll {
+        return None;
+    }
+    object.set()
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_ctl(
+    set_fd: c_int,
+    what: c_int,
+    fd: c_int,
+    event: *mut epoll_event,
+) -> c_int {
+    if let (Some(state), Some(set)) = (state::get(), set_of(set_fd)) {
+        // SAFETY: as the caller says.
+        let outcome = unsafe { epoll::control(state, set_fd, &set, what, (fd, event)) };
+        return give(outcome.map(|()| 0));
+    }
+    // SAFETY: passed on.
+    unsafe { real::epoll_ctl(set_fd, what, fd, event) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_wait(
+    set_fd: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { epoll_pwait(set_fd, events, most, timeout, std::ptr::null()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_pwait(
+    set_fd: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: c_int,
+    mask: *const sigset_t,
+) -> c_int {
+    let timeout_time = u64::try_from(timeout).ok().map(Duration::from_millis);
+    // SAFETY: as the caller says.
+    match unsafe { wait_ours(set_fd, events, most, (timeout_time, mask)) } {
+        Some(outcome) => give(outcome),
+        // SAFETY: passed on.
+        None => unsafe { real::epoll_pwait(set_fd, events, most, timeout, mask) },
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn epoll_pwait2(
+    set_fd: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: *const timespec,
+    mask: *const sigset_t,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let time = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
+        Ok(time) => time,
+        Err(error) => return give(Err(error)),
+    };
+    // SAFETY: as the caller says.
+    match unsafe { wait_ours(set_fd, events, most, (time, mask)) } {
+        Some(outcome) => give(outcome),
+        // SAFETY: passed on.
+        None => unsafe { real::epoll_pwait2(set_fd, events, most, timeout, mask) },
+    }
+}
+
+/// `None`: nothing in the set is ours.
+///
+/// # Safety
+/// As `epoll_wait`.
+unsafe fn wait_ours(
+    set_fd: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    how: (Option<Duration>, *const sigset_t),
+) -> Option<Outcome<c_int>> {
+    let state = state::get()?;
+    let set = set_of(set_fd)?;
+    let most = usize::try_from(most).ok().filter(|n| *n > 0)?;
+    if events.is_null() || epoll::is_the_kernels(&set) {
+        return None;
+    }
+    // SAFETY: as the caller says; only what is found is written.
+    let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
+    Some(epoll::wait(state, set_fd, &set, events, how).map(|n| n as c_int))
+}

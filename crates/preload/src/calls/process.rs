@@ -1,0 +1,321 @@
+//! New processes: `fork`, `exec`, `posix_spawn`.
+//!
+//! A child has everything its parent has, so it is entered among the program's processes, holding
+//! what the parent holds, before it exists. What a process becomes by `exec` finds its carrier by
+//! an environment variable, which is put back if the program has cleaned its environment.
+
+use crate::object::{self, Kind};
+use crate::state::{self, State};
+use crate::{epoll, real};
+use gannet_local::service::{self, Question};
+use libc::{c_char, c_int, pid_t};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString};
+
+thread_local! {
+    /// The child's entry, and the locks held, during a fork.
+    static FORK: RefCell<Option<Forking>> = const { RefCell::new(None) };
+}
+
+struct Forking {
+    entry: Option<usize>,
+    #[expect(dead_code, reason = "held, not used")]
+    locks: Vec<Box<dyn Sized_>>,
+}
+
+/// Anything that is held.
+trait Sized_ {}
+impl<T> Sized_ for T {}
+
+/// Called once: what is to happen around every fork, also the C library's own.
+pub(crate) fn prepare_forks() {
+    // SAFETY: functions of our own.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+extern "C" fn before() {
+    let Some(state) = state::get() else { return };
+    let entry = enter_child(state, |_| true);
+    let locks: Vec<Box<dyn Sized_>> = vec![
+        Box::new(state.peers().quiesce()),
+        Box::new(object::quiesce()),
+        Box::new(epoll::quiesce()),
+    ];
+    FORK.with(|fork| *fork.borrow_mut() = Some(Forking { entry, locks }));
+}
+
+/// Enters a child that does not exist yet, under this process's number.
+fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<usize> {
+    let arena = state.arena();
+    let entry = arena.enter(std::process::id())?;
+    for n in arena.held_by(state.holder()).filter(|n| wanted(*n)) {
+        arena.hold(entry, n);
+    }
+    Some(entry)
+}
+
+extern "C" fn in_parent() {
+    FORK.with(|fork| *fork.borrow_mut() = None);
+}
+
+extern "C" fn in_child() {
+    gannet_local::lock::after_fork();
+    let forking = FORK.with(|fork| fork.borrow_mut().take());
+    let Some(state) = state::get() else { return };
+    if let Some(entry) = forking.as_ref().and_then(|forking| forking.entry) {
+        state.arena().become_process(entry, std::process::id());
+        state.set_holder(entry);
+        tell_carrier(state);
+    }
+    drop(forking);
+}
+
+/// The carrier looks at the table of processes; nobody waits for it.
+fn tell_carrier(state: &State) {
+    let _ = service::tell(state.peers().network(), state.host(), Question::Look);
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fork() -> pid_t {
+    // SAFETY: passed on.
+    let child = unsafe { real::fork() };
+    if child < 0
+        && let Some(state) = state::get()
+    {
+        abandon_children(state);
+    }
+    child
+}
+
+/// After a fork that failed: entries under this process's number that are not its own.
+fn abandon_children(state: &State) {
+    let arena = state.arena();
+    let pid = std::process::id();
+    for entry in 0..gannet_local::PROCESSES {
+        if entry != state.holder() && arena.pid_of(entry) == pid {
+            arena.leave(entry);
+        }
+    }
+}
+
+/// A child that shares memory until `exec` could not be told from its parent: it gets its own.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn vfork() -> pid_t {
+    // SAFETY: passed on.
+    unsafe { fork() }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __fork() -> pid_t {
+    // SAFETY: passed on.
+    unsafe { fork() }
+}
+
+/// An environment with what a carried process needs, and the strings it is made of.
+struct Environment {
+    pointers: Vec<*const c_char>,
+    #[expect(dead_code, reason = "the pointers point there")]
+    strings: Vec<CString>,
+}
+
+/// # Safety
+/// `envp` is null, or ends with a null pointer and holds strings.
+unsafe fn completed(state: &State, envp: *const *const c_char) -> Environment {
+    let mut pointers = Vec::new();
+    let mut at = envp;
+    // SAFETY: as the caller says.
+    unsafe {
+        while !at.is_null() && !(*at).is_null() {
+            pointers.push(*at);
+            at = at.add(1);
+        }
+    }
+    let strings = state.environment.clone();
+    for text in &strings {
+        let name_len = text.as_bytes().iter().position(|b| *b == b'=').unwrap_or(0) + 1;
+        let name = text.as_bytes().get(..name_len).unwrap_or(b"");
+        // SAFETY: strings of the caller's.
+        let has = |p: &*const c_char| unsafe { CStr::from_ptr(*p) }.to_bytes().starts_with(name);
+        if !pointers.iter().any(has) {
+            pointers.push(text.as_ptr());
+        }
+    }
+    pointers.push(std::ptr::null());
+    Environment { pointers, strings }
+}
+
+/// Hidden descriptors of listeners that stay open over `exec` have to stay open too.
+fn keep_hidden(keep: bool) {
+    for (fd, object) in object::all() {
+        if !matches!(
+            object.kind(),
+            Kind::Listener | Kind::Bound | Kind::Datagrams
+        ) {
+            continue;
+        }
+        // SAFETY: no pointers.
+        let stays = unsafe { real::fcntl(fd, libc::F_GETFD, 0) } & libc::FD_CLOEXEC == 0;
+        for hidden in object.hidden() {
+            let mark = match keep && stays {
+                true => 0,
+                false => libc::FD_CLOEXEC as usize,
+            };
+            // SAFETY: no pointers.
+            unsafe { real::fcntl(hidden, libc::F_SETFD, mark) };
+        }
+    }
+}
+
+/// Runs an `exec` with the environment completed. Returns only if it fails.
+///
+/// # Safety
+/// As `execve`'s `envp`.
+unsafe fn exec(
+    envp: *const *const c_char,
+    call: impl FnOnce(*const *const c_char) -> c_int,
+) -> c_int {
+    let Some(state) = state::get() else {
+        return call(envp);
+    };
+    // SAFETY: as the caller says.
+    let environment = unsafe { completed(state, envp) };
+    keep_hidden(true);
+    let failed = call(environment.pointers.as_ptr());
+    let error = crate::errno::get();
+    keep_hidden(false);
+    crate::errno::set(error);
+    failed
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execve(
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { exec(envp, |envp| real::execve(path, argv, envp)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execv(path: *const c_char, argv: *const *const c_char) -> c_int {
+    // SAFETY: passed on.
+    unsafe { execve(path, argv, environ) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvp(path: *const c_char, argv: *const *const c_char) -> c_int {
+    // SAFETY: passed on.
+    unsafe { execvpe(path, argv, environ) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvpe(
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { exec(envp, |envp| real::execvpe(path, argv, envp)) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fexecve(
+    fd: c_int,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { exec(envp, |envp| real::fexecve(fd, argv, envp)) }
+}
+
+type Spawn = unsafe fn(
+    *mut pid_t,
+    *const c_char,
+    *const libc::posix_spawn_file_actions_t,
+    *const libc::posix_spawnattr_t,
+    *const *const c_char,
+    *const *const c_char,
+) -> c_int;
+
+/// # Safety
+/// As `posix_spawn`.
+unsafe fn spawn(
+    call: Spawn,
+    (pid, path): (*mut pid_t, *const c_char),
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    (argv, envp): (*const *const c_char, *const *const c_char),
+) -> c_int {
+    let Some(state) = state::get() else {
+        // SAFETY: passed on.
+        return unsafe { call(pid, path, actions, attributes, argv, envp) };
+    };
+    // SAFETY: as the caller says.
+    let environment = unsafe { completed(state, envp) };
+    let entry = enter_child(state, |_| true);
+    keep_hidden(true);
+    let mut child: pid_t = 0;
+    let place = if pid.is_null() { &raw mut child } else { pid };
+    let envp = environment.pointers.as_ptr();
+    // SAFETY: passed on.
+    let outcome = unsafe { call(place, path, actions, attributes, argv, envp) };
+    keep_hidden(false);
+    if let Some(entry) = entry {
+        // SAFETY: the caller's place or ours.
+        let number = unsafe { *place };
+        match outcome {
+            // The child may be attached already: what was held for it is for it to give back.
+            0 => state.arena().become_process(entry, number as u32),
+            _ => state.arena().leave(entry),
+        }
+        tell_carrier(state);
+    }
+    outcome
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn(
+    pid: *mut pid_t,
+    path: *const c_char,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe {
+        spawn(
+            real::posix_spawn,
+            (pid, path),
+            actions,
+            attributes,
+            (argv, envp),
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawnp(
+    pid: *mut pid_t,
+    path: *const c_char,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const libc::posix_spawnattr_t,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe {
+        spawn(
+            real::posix_spawnp,
+            (pid, path),
+            actions,
+            attributes,
+            (argv, envp),
+        )
+    }
+}

@@ -1,0 +1,254 @@
+//! `bind`, `listen`, `connect`, `accept`, names, `shutdown`.
+
+use crate::errno::{self, Outcome, give};
+use crate::object::{self, Found, Kind};
+use crate::open::{self, Accepted};
+use crate::state::{self, State, Whose};
+use crate::{address, real, wait};
+use gannet_local::meet;
+use gannet_local::slot::{self, flags};
+use libc::{c_int, sockaddr, socklen_t};
+use std::net::SocketAddr;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    if let Some(state) = state::get() {
+        // SAFETY: as the caller says.
+        if let Some(outcome) = unsafe { bind_ours(state, fd, to, len) } {
+            return give(outcome.map(|()| 0));
+        }
+    }
+    // SAFETY: passed on.
+    unsafe { real::bind(fd, to, len) }
+}
+
+unsafe fn bind_ours(
+    state: &State,
+    fd: c_int,
+    to: *const sockaddr,
+    len: socklen_t,
+) -> Option<Outcome<()>> {
+    if let Some(object) = object::find(fd)
+        && matches!(object.kind(), Kind::Stream | Kind::Bound)
+    {
+        return Some(Err(libc::EINVAL));
+    }
+    // SAFETY: as the caller says.
+    let to = unsafe { address::read(to, len) }.ok()??;
+    let to = meet::plain(to);
+    match state.whose(to.ip()) {
+        Whose::Ours => Some(open::bind(state, fd, to)),
+        Whose::Loopback | Whose::Kernel => None,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if let Some(state) = state::get() {
+        match open::listen(state, fd, backlog) {
+            Ok(true) => return 0,
+            Ok(false) => {}
+            Err(error) => return give(Err(error)),
+        }
+    }
+    // SAFETY: no pointers.
+    unsafe { real::listen(fd, backlog) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    if let Some(state) = state::get() {
+        // SAFETY: as the caller says.
+        let parsed = unsafe { address::read(to, len) };
+        if let Ok(Some(to)) = parsed
+            && let Some(outcome) = open::connect(state, fd, to)
+        {
+            return give(outcome.map(|()| 0));
+        }
+        if let Some(outcome) = connect_oddly(fd, parsed) {
+            return give(outcome.map(|()| 0));
+        }
+    }
+    // SAFETY: passed on.
+    unsafe { real::connect(fd, to, len) }
+}
+
+/// `connect` of a stream of ours to something that is no address.
+fn connect_oddly(fd: c_int, to: Outcome<Option<SocketAddr>>) -> Option<Outcome<()>> {
+    let object = object::find(fd)?;
+    if object.kind() != Kind::Stream {
+        return None;
+    }
+    Some(match to {
+        Err(error) => Err(error),
+        Ok(None) => Err(libc::EAFNOSUPPORT),
+        Ok(Some(_)) => return None,
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn accept(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { accept4(fd, to, len, 0) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn accept4(
+    fd: c_int,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+    wanted: c_int,
+) -> c_int {
+    let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
+        // SAFETY: passed on.
+        return unsafe { real::accept4(fd, to, len, wanted) };
+    };
+    if object.kind() != Kind::Listener {
+        return give(Err(libc::EINVAL));
+    }
+    if wanted & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
+        return give(Err(libc::EINVAL));
+    }
+    loop {
+        match open::accept(state, &object, fd, wanted) {
+            Err(error) => return give(Err(error)),
+            Ok(Accepted::Ours(new, remote, six)) => {
+                // SAFETY: as the caller says.
+                return give(unsafe { address::give(remote, six, to, len) }.map(|()| new));
+            }
+            Ok(Accepted::Kernels) => {
+                // SAFETY: passed on.
+                let new = unsafe { real::accept4(fd, to, len, wanted) };
+                let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
+                // Another thread may have been faster.
+                if new < 0 && errno::get() == libc::EAGAIN && blocks {
+                    continue;
+                }
+                return new;
+            }
+        }
+    }
+}
+
+fn names(fd: c_int) -> Option<(&'static State, Found)> {
+    let state = state::get()?;
+    let object = object::find(fd)?;
+    matches!(object.kind(), Kind::Stream | Kind::Bound).then_some((state, object))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    let found = names(fd).or_else(|| {
+        let (state, object) = (state::get()?, object::find(fd)?);
+        // A listener of ours alone is not bound at the kernel.
+        let ours = object.kind() == Kind::Listener
+            && open::kernel_name(fd).is_none_or(|name| name.port() == 0)
+            || object.kind() == Kind::Datagrams && crate::datagrams::has_name(state, &object);
+        ours.then_some((state, object))
+    });
+    let Some((state, object)) = found else {
+        // SAFETY: passed on.
+        return unsafe { real::getsockname(fd, to, len) };
+    };
+    let slot = state.arena().own(object.slot());
+    if object.kind() == Kind::Stream {
+        wait::look_for_answer(state, &object, fd);
+    }
+    let six = slot.flags() & flags::SIX != 0;
+    // SAFETY: as the caller says.
+    give(unsafe { give_name(slot.local(), six, to, len) }.map(|()| 0))
+}
+
+/// # Safety
+/// As [`address::give`]; a null place is an error here.
+unsafe fn give_name(
+    name: SocketAddr,
+    six: bool,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+) -> Outcome<()> {
+    if to.is_null() || len.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: as the caller says.
+    unsafe { address::give(name, six, to, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    if let (Some(state), Some(object)) = (state::get(), object::find(fd))
+        && object.kind() == Kind::Datagrams
+        && let Some(name) = crate::datagrams::peer(state, &object)
+    {
+        let six = state.arena().own(object.slot()).flags() & flags::SIX != 0;
+        // SAFETY: as the caller says.
+        return give(unsafe { give_name(name, six, to, len) }.map(|()| 0));
+    }
+    let Some((state, object)) = names(fd) else {
+        // SAFETY: passed on.
+        return unsafe { real::getpeername(fd, to, len) };
+    };
+    let slot = state.arena().own(object.slot());
+    if object.kind() == Kind::Stream {
+        wait::look_for_answer(state, &object, fd);
+    }
+    let open = object.kind() == Kind::Stream && slot.state() == slot::State::Established;
+    let reset = slot.flags() & (flags::BROKEN | flags::TOLD) != 0;
+    if !open || reset {
+        return give(Err(libc::ENOTCONN));
+    }
+    let six = slot.flags() & flags::SIX != 0;
+    // SAFETY: as the caller says.
+    give(unsafe { give_name(slot.remote(), six, to, len) }.map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
+        // SAFETY: no pointers.
+        return unsafe { real::shutdown(fd, how) };
+    };
+    match object.kind() {
+        Kind::Stream => give(shut(state, &object, fd, how).map(|()| 0)),
+        Kind::Bound => give(Err(libc::ENOTCONN)),
+        Kind::Listener => {
+            for hidden in object.hidden() {
+                // SAFETY: no pointers.
+                unsafe { real::shutdown(hidden, how) };
+            }
+            // SAFETY: no pointers.
+            unsafe { real::shutdown(fd, how) }
+        }
+        // SAFETY: no pointers.
+        _ => unsafe { real::shutdown(fd, how) },
+    }
+}
+
+fn shut(state: &State, object: &Found, fd: c_int, how: c_int) -> Outcome<()> {
+    let (reading, writing) = match how {
+        libc::SHUT_RD => (true, false),
+        libc::SHUT_WR => (false, true),
+        libc::SHUT_RDWR => (true, true),
+        _ => return Err(libc::EINVAL),
+    };
+    wait::look_for_answer(state, object, fd);
+    let stream = object.stream(state, fd);
+    let ready = stream.readiness();
+    if ready.hung_up && ready.failed {
+        return Err(libc::ENOTCONN);
+    }
+    if writing {
+        stream.finish();
+        if object.theirs().is_none() {
+            stream.wake();
+        }
+    }
+    if reading {
+        // TCP tells the other end nothing of this; what still comes is thrown away.
+        stream.slot().say_receiver(slot::receiver::SHUT);
+        // Whoever sleeps in a read of it wakes.
+        // SAFETY: no pointers.
+        unsafe { real::shutdown(fd, libc::SHUT_RD) };
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Carries the sockets of unmodified programs over Gannet: `LD_PRELOAD=libgannet_preload.so`, set by
+//! `gannet run`.
+//!
+//! * `calls/`: the functions that take the C library's place
+//! * `state.rs`: this process as part of a carried program; what is ours and what the kernel's
+//! * `object.rs`: what a descriptor stands for
+//! * `open.rs`: `bind`, `listen`, `connect`, `accept` for addresses of ours
+//! * `transfer.rs`, `files.rs`: bytes; `wait.rs`: sleeping
+//! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
+//! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
+//! * `options.rs`: socket options; `datagrams.rs`: UDP; `real.rs`: the C library's own functions
+//!
+//! Nothing on a path that the program calls uses functions of the C library that this library
+//! replaces: system calls are made directly.
+#![allow(unsafe_code)]
+
+mod address;
+mod by_number;
+mod calls;
+mod datagrams;
+mod epoll;
+mod errno;
+mod files;
+mod object;
+mod open;
+mod options;
+mod passing;
+mod poll;
+mod real;
+mod state;
+mod transfer;
+mod wait;
+
+/// Runs before the program's `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+
+extern "C" fn begin() {
+    state::attach();
+    if let Some(state) = state::get() {
+        calls::prepare_forks();
+        passing::adopt_inherited(state);
+    }
+}

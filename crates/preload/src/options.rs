@@ -1,0 +1,114 @@
+//! Socket options of streams and listeners: kept in the slot, where every process that has the
+//! socket sees them.
+
+use crate::real;
+use gannet_local::options::Opt;
+use gannet_local::slot::OwnSlot;
+use libc::c_int;
+use rustix::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Options with the value of an `int`, as the kernel names them.
+pub(crate) const PLAIN: &[(c_int, c_int, Opt)] = &[
+    (libc::IPPROTO_TCP, libc::TCP_NODELAY, Opt::NoDelay),
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE, Opt::KeepAlive),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, Opt::KeepIdle),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, Opt::KeepInterval),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, Opt::KeepCount),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, Opt::UserTimeout),
+    (libc::SOL_SOCKET, libc::SO_SNDBUF, Opt::SendBuffer),
+    (libc::SOL_SOCKET, libc::SO_RCVBUF, Opt::ReceiveBuffer),
+    (libc::SOL_SOCKET, libc::SO_REUSEADDR, Opt::ReuseAddr),
+    (libc::SOL_SOCKET, libc::SO_REUSEPORT, Opt::ReusePort),
+    (libc::IPPROTO_IP, libc::IP_TOS, Opt::Tos),
+    (libc::IPPROTO_IP, libc::IP_TTL, Opt::Ttl),
+    (libc::IPPROTO_TCP, libc::TCP_MAXSEG, Opt::MaxSegment),
+    (libc::IPPROTO_TCP, libc::TCP_CORK, Opt::Cork),
+    (libc::IPPROTO_TCP, libc::TCP_QUICKACK, Opt::QuickAck),
+    (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, Opt::DeferAccept),
+    (libc::IPPROTO_TCP, libc::TCP_SYNCNT, Opt::SynCount),
+    (libc::IPPROTO_TCP, libc::TCP_LINGER2, Opt::Linger2),
+    (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, Opt::WindowClamp),
+    (libc::IPPROTO_TCP, libc::TCP_FASTOPEN, Opt::FastOpen),
+    (libc::SOL_SOCKET, libc::SO_BROADCAST, Opt::Broadcast),
+    (libc::SOL_SOCKET, libc::SO_DONTROUTE, Opt::DontRoute),
+    (libc::SOL_SOCKET, libc::SO_OOBINLINE, Opt::OobInline),
+    (libc::SOL_SOCKET, libc::SO_PRIORITY, Opt::Priority),
+    (libc::SOL_SOCKET, libc::SO_MARK, Opt::Mark),
+];
+
+fn get<T: Copy>(fd: c_int, (level, name): (c_int, c_int), zero: T) -> Option<T> {
+    let mut value = zero;
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: places of our own, as long as said.
+    let got = unsafe { real::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut len) };
+    (got == 0).then_some(value)
+}
+
+/// What a program set on the kernel's socket before it became one of ours.
+pub(crate) fn copy_from_kernel(fd: c_int, slot: &OwnSlot<'_>) {
+    for &(level, name, option) in PLAIN {
+        if let Some(value) = get::<c_int>(fd, (level, name), 0) {
+            slot.set(option, value as u32);
+        }
+    }
+    let none = libc::linger {
+        l_onoff: 0,
+        l_linger: 0,
+    };
+    if let Some(linger) = get(fd, (libc::SOL_SOCKET, libc::SO_LINGER), none) {
+        slot.set(Opt::LingerOn, linger.l_onoff as u32);
+        slot.set(Opt::LingerSeconds, linger.l_linger as u32);
+    }
+}
+
+const NO_TIME: libc::timeval = libc::timeval {
+    tv_sec: 0,
+    tv_usec: 0,
+};
+
+/// Time-outs work in the kernel's sleep: the new descriptor has those of the old.
+pub(crate) fn copy_times_to(fd: c_int, new: &OwnedFd) {
+    for name in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        let Some(time) = get(fd, (libc::SOL_SOCKET, name), NO_TIME) else {
+            continue;
+        };
+        let len = size_of::<libc::timeval>() as libc::socklen_t;
+        // SAFETY: a place of our own.
+        unsafe {
+            real::setsockopt(
+                new.as_raw_fd(),
+                libc::SOL_SOCKET,
+                name,
+                (&raw const time).cast(),
+                len,
+            )
+        };
+    }
+}
+
+/// How long receiving may wait; `None` for ever.
+pub(crate) fn receive_timeout(fd: c_int) -> Option<Duration> {
+    let time = get(fd, (libc::SOL_SOCKET, libc::SO_RCVTIMEO), NO_TIME)?;
+    let time = Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    (!time.is_zero()).then_some(time)
+}
+
+/// What an accepted stream has from its listener.
+pub(crate) fn inherit(listener: &OwnSlot<'_>, stream: &OwnSlot<'_>) {
+    for &(_, _, option) in PLAIN {
+        if let Some(value) = listener.get(option) {
+            stream.set(option, value);
+        }
+    }
+    for option in [Opt::LingerOn, Opt::LingerSeconds] {
+        if let Some(value) = listener.get(option) {
+            stream.set(option, value);
+        }
+    }
+}
+
+/// Whether the last close is to break the stream off (`SO_LINGER` with a time of 0).
+pub(crate) fn aborts(slot: &OwnSlot<'_>) -> bool {
+    slot.is_on(Opt::LingerOn) && !slot.is_on(Opt::LingerSeconds)
+}

@@ -1,0 +1,176 @@
+//! Descriptors that travel between processes in messages, or are inherited over `exec`.
+//!
+//! The kernel hands the descriptor over; what it stands for is found by the inode of its socket
+//! among the slots of the arena. While it is under way the arena's entry for descriptors in transit
+//! holds it, so that a sender who closes his at once does not end the stream.
+
+use crate::object::{self, Found, Kind};
+use crate::open;
+use crate::real;
+use crate::state::{self, State};
+use gannet_local::slot::{self, flags};
+use gannet_local::{TRANSIT, name};
+use libc::{c_int, ssize_t};
+use rustix::fd::BorrowedFd;
+use rustix::net::SocketAddrUnix;
+use std::net::SocketAddr;
+
+/// # Safety
+/// As the C library's.
+pub(crate) unsafe fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_int) -> ssize_t {
+    // SAFETY: as the caller says.
+    if let (Some(state), Some(message)) = (state::get(), unsafe { message.as_ref() })
+        && message.msg_controllen > 0
+    {
+        // SAFETY: a message of the caller's.
+        for passed in unsafe { descriptors(message) } {
+            if let Some(object) = object::find(passed).filter(|o| o.kind() == Kind::Stream) {
+                state.arena().hold(TRANSIT, object.slot());
+            }
+        }
+    }
+    // SAFETY: passed on.
+    unsafe { real::sendmsg(fd, message, call) }
+}
+
+/// # Safety
+/// As the C library's.
+pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
+    // SAFETY: passed on.
+    let got = unsafe { real::recvmsg(fd, message, call) };
+    // SAFETY: as the caller says.
+    if got >= 0
+        && let (Some(state), Some(message)) = (state::get(), unsafe { message.as_ref() })
+        && message.msg_controllen > 0
+    {
+        // SAFETY: filled in by the kernel.
+        for passed in unsafe { descriptors(message) } {
+            adopt(state, passed);
+        }
+    }
+    got
+}
+
+/// The descriptors in a message's control data.
+///
+/// # Safety
+/// The message is one for the kernel, or from it.
+unsafe fn descriptors(message: &libc::msghdr) -> Vec<c_int> {
+    let mut all = Vec::new();
+    // SAFETY: the C library's walk over control data, which stays within its length.
+    unsafe {
+        let mut part = libc::CMSG_FIRSTHDR(message);
+        while let Some(header) = part.as_ref() {
+            let rights =
+                header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS;
+            let bytes = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+            if rights {
+                let first = libc::CMSG_DATA(part).cast::<c_int>();
+                let n = (bytes / size_of::<c_int>()).min(253);
+                all.extend((0..n).map(|i| first.add(i).read_unaligned()));
+            }
+            part = libc::CMSG_NXTHDR(message, part);
+        }
+    }
+    all
+}
+
+/// Finds out what a descriptor that came from elsewhere stands for.
+fn adopt(state: &State, fd: c_int) -> Option<Found> {
+    if !object::fits(fd) {
+        return None;
+    }
+    // SAFETY: came just now, or was there when this process began.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let stat = rustix::fs::fstat(borrowed).ok()?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::Socket {
+        return None;
+    }
+    let n = state.arena().find_inode(stat.st_ino)?;
+    let object = match known(n) {
+        Some(object) => object,
+        None => new_object(state, n)?,
+    };
+    state.arena().hold(state.holder(), n);
+    state.arena().let_go(TRANSIT, n);
+    if let Some(stale) = object::put(fd, &object) {
+        crate::calls::fds::finish(state, &stale, fd);
+    }
+    Some(object)
+}
+
+/// The object of slot `n`, if this process has one.
+fn known(n: u32) -> Option<Found> {
+    object::all()
+        .map(|(_, object)| object)
+        .find(|object| object.slot() == n && object.kind() != Kind::Epoll)
+}
+
+fn new_object(state: &State, n: u32) -> Option<Found> {
+    let slot = state.arena().own(n);
+    let kind = match slot.kind()? {
+        slot::Kind::Stream => Kind::Stream,
+        slot::Kind::Listener if slot.state() == slot::State::Listen => Kind::Listener,
+        slot::Kind::Listener => Kind::Bound,
+        slot::Kind::Datagrams => Kind::Datagrams,
+    };
+    let object = object::new(kind, n);
+    if slot.flags() & flags::RESOLVED != 0
+        && let Ok(theirs) = state.peers().get(slot.peer_name().host)
+    {
+        object.set_theirs(theirs);
+    }
+    Some(object)
+}
+
+/// After `exec`: the descriptors that stayed open, and the hidden ones that belong to them.
+pub(crate) fn adopt_inherited(state: &State) {
+    let Ok(directory) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers = directory.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.parse::<c_int>().ok()
+    });
+    let mut left = Vec::new();
+    for fd in numbers.collect::<Vec<_>>() {
+        match adopt(state, fd) {
+            Some(_) => {}
+            None => left.push(fd),
+        }
+    }
+    for fd in left {
+        if let Some(name) = unix_name(fd)
+            && name::is_listener(state.peers().network(), &name)
+        {
+            hide(state, fd, &name);
+        }
+    }
+}
+
+fn unix_name(fd: c_int) -> Option<SocketAddrUnix> {
+    // SAFETY: open when this process began; if not, the kernel says so.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let name = rustix::net::getsockname(borrowed).ok()?;
+    SocketAddrUnix::try_from(name).ok()
+}
+
+/// A listener of ours that came over `exec` belongs to the socket with its port.
+fn hide(state: &State, fd: c_int, name: &SocketAddrUnix) {
+    let port = name::listener_port(name);
+    let same = |object: &Found| {
+        let local: SocketAddr = state.arena().own(object.slot()).local();
+        matches!(object.kind(), Kind::Listener | Kind::Bound) && Some(local.port()) == port
+    };
+    let found = object::all().map(|(_, object)| object).find(same);
+    match found {
+        Some(object) => {
+            open::hide(&object, fd);
+        }
+        None => {
+            // Nobody's any more.
+            // SAFETY: no pointers.
+            unsafe { real::close(fd) };
+        }
+    }
+}
