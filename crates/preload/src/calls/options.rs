@@ -1,0 +1,216 @@
+//! `getsockopt`, `setsockopt`.
+
+use crate::errno::{self, Outcome, give};
+use crate::object::{self, Found, Kind};
+use crate::state::{self, State};
+use crate::{info, options, real, wait};
+use gannet_local::options::{CONGESTION, Opt};
+use gannet_local::slot::{State as Standing, flags};
+use libc::{c_int, c_void, socklen_t};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    if let (Some(state), Some(object)) = (state::get(), object::find(fd))
+        && object.kind() == Kind::Stream
+    {
+        if value.is_null() || len.is_null() {
+            return give(Err(libc::EFAULT));
+        }
+        // SAFETY: not null; the caller's.
+        let room = unsafe { *len };
+        let answer = get(state, &object, fd, (level, name));
+        return give(answer.and_then(|answer| match answer {
+            // SAFETY: passed on.
+            Answer::Kernels => errno::of(unsafe {
+                real::getsockopt(fd, level, name, value, len)
+            }),
+            // SAFETY: the caller's places.
+            Answer::Bytes(bytes) => unsafe { give_bytes(&bytes, room, (value, len)) },
+        }));
+    }
+    // SAFETY: passed on.
+    unsafe { real::getsockopt(fd, level, name, value, len) }
+}
+
+enum Answer {
+    Bytes(Vec<u8>),
+    /// The Unix socket behind the stream knows.
+    Kernels,
+}
+
+/// # Safety
+/// `value` can be written for `room` bytes, `len` for one length.
+unsafe fn give_bytes(
+    bytes: &[u8],
+    room: socklen_t,
+    (value, len): (*mut c_void, *mut socklen_t),
+) -> Outcome<c_int> {
+    if (room as c_int) < 0 {
+        return Err(libc::EINVAL);
+    }
+    let n = bytes.len().min(room as usize);
+    // SAFETY: as the caller says.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast::<u8>(), n);
+        *len = n as socklen_t;
+    }
+    Ok(0)
+}
+
+fn int(value: c_int) -> Answer {
+    Answer::Bytes(value.to_ne_bytes().to_vec())
+}
+
+fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outcome<Answer> {
+    let slot = state.arena().own(object.slot());
+    let six = slot.flags() & flags::SIX != 0;
+    Ok(match which {
+        (libc::SOL_SOCKET, libc::SO_ERROR) => {
+            wait::look_for_answer(state, object, fd);
+            int(pending_error(state, object, fd))
+        }
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) => int(if six { libc::AF_INET6 } else { libc::AF_INET }),
+        (libc::SOL_SOCKET, libc::SO_PROTOCOL) => int(libc::IPPROTO_TCP),
+        (libc::SOL_SOCKET, libc::SO_TYPE) => int(libc::SOCK_STREAM),
+        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => int(0),
+        (libc::SOL_SOCKET, libc::SO_LINGER) => {
+            let mut bytes = Vec::new();
+            for option in [Opt::LingerOn, Opt::LingerSeconds] {
+                bytes.extend(slot.get(option).unwrap_or(0).to_ne_bytes());
+            }
+            Answer::Bytes(bytes)
+        }
+        (libc::SOL_SOCKET, _) => match options::find(which) {
+            Some(option) => int(slot.get(option).unwrap_or(0) as c_int),
+            None => Answer::Kernels,
+        },
+        (libc::IPPROTO_TCP, libc::TCP_INFO) => {
+            Answer::Bytes(info::bytes(state, object, fd))
+        }
+        (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
+            let n = slot.get(Opt::Congestion).unwrap_or(0) as usize;
+            let mut name = CONGESTION.get(n).unwrap_or(&"cubic").as_bytes().to_vec();
+            name.resize(16, 0);
+            Answer::Bytes(name)
+        }
+        (libc::IPPROTO_TCP | libc::IPPROTO_IP | libc::IPPROTO_IPV6, _) => {
+            int(options::value(&slot, which, six)?)
+        }
+        _ => return Err(libc::EOPNOTSUPP),
+    })
+}
+
+/// `SO_ERROR`: what went wrong since it was asked last.
+fn pending_error(state: &State, object: &Found, fd: c_int) -> c_int {
+    let slot = state.arena().own(object.slot());
+    let error = slot.take_error();
+    if error != 0 || slot.state() == Standing::SynSent {
+        return error;
+    }
+    let reset = object.stream(state, fd).readiness().failed;
+    if reset && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
+        return libc::ECONNRESET;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
+        // SAFETY: passed on.
+        return unsafe { real::setsockopt(fd, level, name, value, len) };
+    };
+    match object.kind() {
+        Kind::Stream => {}
+        Kind::Listener | Kind::Bound => {
+            // SAFETY: passed on.
+            let set = unsafe { real::setsockopt(fd, level, name, value, len) };
+            if set == 0 {
+                options::copy_from_kernel(fd, &state.arena().own(object.slot()));
+            }
+            return set;
+        }
+        // SAFETY: passed on.
+        _ => return unsafe { real::setsockopt(fd, level, name, value, len) },
+    }
+    // SAFETY: as the caller says.
+    let outcome = unsafe { set(state, &object, fd, (level, name), (value, len)) };
+    if outcome.is_ok() {
+        tell_carrier(state, &object, fd);
+    }
+    give(outcome.map(|()| 0))
+}
+
+/// The carrier heeds the options of what it carries.
+fn tell_carrier(state: &State, object: &Found, fd: c_int) {
+    let slot = state.arena().own(object.slot());
+    if slot.flags() & flags::CARRIED != 0 || info::is_carried(object) {
+        object.stream(state, fd).wake();
+    }
+}
+
+/// # Safety
+/// `value` can be read for `len` bytes, or is null.
+unsafe fn set(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    which: (c_int, c_int),
+    (value, len): (*const c_void, socklen_t),
+) -> Outcome<()> {
+    let slot = state.arena().own(object.slot());
+    let times = [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO];
+    if which.0 == libc::SOL_SOCKET && times.contains(&which.1) {
+        // The kernel's sleep keeps to them.
+        // SAFETY: passed on.
+        let set = unsafe { real::setsockopt(fd, which.0, which.1, value, len) };
+        return errno::of(set).map(|_| ());
+    }
+    if which == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
+        if value.is_null() {
+            return Err(libc::EFAULT);
+        }
+        // SAFETY: as the caller says.
+        let name = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len.min(16) as usize) };
+        let name = name.split(|byte| *byte == 0).next().unwrap_or(b"");
+        let known = CONGESTION.iter().position(|known| known.as_bytes() == name);
+        slot.set(Opt::Congestion, known.ok_or(libc::ENOENT)? as u32);
+        return Ok(());
+    }
+    if (len as usize) < size_of::<c_int>() {
+        return Err(libc::EINVAL);
+    }
+    if value.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: long enough, not null.
+    let number = unsafe { value.cast::<c_int>().read_unaligned() };
+    if which == (libc::SOL_SOCKET, libc::SO_LINGER) {
+        if (len as usize) < size_of::<libc::linger>() {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: long enough.
+        let linger = unsafe { value.cast::<libc::linger>().read_unaligned() };
+        slot.set(Opt::LingerOn, u32::from(linger.l_onoff != 0));
+        slot.set(Opt::LingerSeconds, linger.l_linger as u32);
+        return Ok(());
+    }
+    if which.0 == libc::SOL_SOCKET && options::find(which).is_none() {
+        // SAFETY: passed on: of the Unix socket behind the stream.
+        let set = unsafe { real::setsockopt(fd, which.0, which.1, value, len) };
+        return errno::of(set).map(|_| ());
+    }
+    options::store(&slot, which, number)
+}
