@@ -2,8 +2,9 @@
 
 use crate::object::Found;
 use crate::state::State;
+use gannet_local::Figures;
 use gannet_local::slot::State as Standing;
-use gannet_local::slot::{flags, sent};
+use gannet_local::slot::sent;
 use libc::c_int;
 
 /// Bytes of `struct tcp_info` that are filled in.
@@ -11,11 +12,11 @@ const LEN: usize = 248;
 /// Largest payload of one segment where there are no segments: what the kernel's loopback says.
 const LARGEST: u32 = 65_483;
 
-/// Whether a stream that was accepted comes from the carrier.
-pub(crate) fn is_carried(object: &Found) -> bool {
-    object
-        .theirs()
-        .is_some_and(|theirs| !theirs.has_carrier() || theirs.is_gateway())
+/// What the carrier says of the connection behind a stream; `None` between two programs.
+pub(crate) fn figures(state: &State, object: &Found) -> Option<Figures> {
+    let slot = state.arena().own(object.slot());
+    let figures = object.theirs()?.peer(slot.peer_name().slot).figures();
+    (figures.rto != 0).then_some(figures)
 }
 
 /// The structure, as bytes.
@@ -29,33 +30,44 @@ pub(crate) fn bytes(state: &State, object: &Found, fd: c_int) -> Vec<u8> {
         }
     };
     put(0, &[standing(state, object, fd)]);
-    // Timestamps, SACK and window scaling: what both ends have.
-    put(5, &[0x07, 0x77]);
-    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX).to_ne_bytes();
-    let path = object
-        .theirs()
-        .filter(|_| slot.flags() & flags::CARRIED != 0 || is_carried(object))
-        .map(|theirs| theirs.peer(slot.peer_name().slot).path());
     let ring = state.arena().geometry().ring;
-    let mss = path.map_or(LARGEST, |path| path.mss);
-    put(8, &path.map_or(200_000, |path| path.rto).to_ne_bytes());
+    let path = figures(state, object).unwrap_or(Figures {
+        // Between two programs nothing is lost or late: as over the kernel's loopback.
+        rtt: 10,
+        rtt_variation: 5,
+        rto: 200_000,
+        congestion_window: ring,
+        slow_start_threshold: u32::MAX,
+        send_mss: LARGEST,
+        receive_mss: LARGEST,
+        in_flight: stream.unread() as u32,
+        send_window: ring,
+        options: 0x7707,
+        ..Figures::default()
+    });
+    let mss = path.send_mss.max(1);
+    put(5, &path.options.to_le_bytes()[..2]);
+    put(8, &path.rto.to_ne_bytes());
     put(12, &40_000u32.to_ne_bytes());
     put(16, &mss.to_ne_bytes());
-    put(20, &mss.to_ne_bytes());
-    put(24, &small(stream.unread().div_ceil(u64::from(mss.max(1)))));
+    put(20, &path.receive_mss.to_ne_bytes());
+    put(24, &path.in_flight.div_ceil(mss).to_ne_bytes());
     put(60, &65_535u32.to_ne_bytes());
     put(64, &ring.to_ne_bytes());
-    put(68, &path.map_or(10, |path| path.rtt).to_ne_bytes());
-    put(72, &path.map_or(5, |path| path.rtt_var).to_ne_bytes());
-    put(76, &path.map_or(u32::MAX >> 1, |path| path.ssthresh).to_ne_bytes());
-    put(80, &path.map_or(ring / mss.max(1), |path| path.cwnd).to_ne_bytes());
+    put(68, &path.rtt.to_ne_bytes());
+    put(72, &path.rtt_variation.to_ne_bytes());
+    put(76, &(path.slow_start_threshold / mss).to_ne_bytes());
+    put(80, &path.congestion_window.div_ceil(mss).to_ne_bytes());
     put(84, &mss.to_ne_bytes());
     put(88, &3u32.to_ne_bytes());
     put(96, &ring.to_ne_bytes());
-    put(100, &path.map_or(0, |path| path.retransmits).to_ne_bytes());
+    put(100, &path.retransmissions.to_ne_bytes());
     let acked = slot.produced().wrapping_sub(stream.unread());
     put(120, &acked.to_ne_bytes());
-    put(128, &slot.consumed().wrapping_add(stream.waiting()).to_ne_bytes());
+    put(
+        128,
+        &slot.consumed().wrapping_add(stream.waiting()).to_ne_bytes(),
+    );
     put(200, &slot.produced().to_ne_bytes());
     bytes
 }

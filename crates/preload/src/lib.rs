@@ -1,5 +1,5 @@
-//! Carries the sockets of unmodified programs over Gannet: `LD_PRELOAD=libgannet_preload.so`, set by
-//! `gannet run`.
+//! Carries the sockets of unmodified programs over Gannet: `LD_PRELOAD=libgannet_preload.so`, set
+//! by `gannet run`.
 //!
 //! * `calls/`: the functions that take the C library's place
 //! * `state.rs`: this process as part of a carried program; what is ours and what the kernel's
@@ -8,19 +8,22 @@
 //! * `transfer.rs`, `files.rs`: bytes; `wait.rs`: sleeping
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
-//! * `options.rs`: socket options; `datagrams.rs`: UDP; `real.rs`: the C library's own functions
+//! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `datagrams.rs`: UDP
+//! * `real.rs`: the C library's own functions; `begin.rs`: what runs before `main`
 //!
 //! Nothing on a path that the program calls uses functions of the C library that this library
 //! replaces: system calls are made directly.
 #![allow(unsafe_code)]
 
 mod address;
+mod begin;
 mod by_number;
 mod calls;
 mod datagrams;
 mod epoll;
 mod errno;
 mod files;
+mod info;
 mod object;
 mod open;
 mod options;
@@ -30,16 +33,3 @@ mod real;
 mod state;
 mod transfer;
 mod wait;
-
-/// Runs before the program's `main`.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEGIN: extern "C" fn() = begin;
-
-extern "C" fn begin() {
-    state::attach();
-    if let Some(state) = state::get() {
-        calls::prepare_forks();
-        passing::adopt_inherited(state);
-    }
-}

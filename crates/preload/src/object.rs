@@ -1,7 +1,7 @@
 //! What a descriptor of ours stands for, and which descriptors are ours.
 //!
-//! A table as long as the longest list of descriptors says for each of them, in one load, whether it
-//! is ours. Objects are never given back to the allocator, only used again, so that a call which
+//! A table as long as the longest list of descriptors says for each of them, in one load, whether
+//! it is ours. Objects are never given back to the allocator, only used again, so that a call which
 //! found an object in the table a moment before another thread closed it still meets an object; it
 //! takes a reference and looks into the table once more.
 
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// Descriptors above this stay with the kernel.
 const TABLE: usize = 1 << 20;
-const NOBODY: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
-static DESCRIPTORS: [AtomicPtr<Object>; TABLE] = [NOBODY; TABLE];
+static DESCRIPTORS: [AtomicPtr<Object>; TABLE] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; TABLE];
 static UNUSED: Mutex<Vec<&'static Object>> = Mutex::new(Vec::new());
 /// Hidden descriptors of one object, at most.
 pub(crate) const HIDDEN: usize = 2;

@@ -37,6 +37,128 @@ pub(crate) const PLAIN: &[(c_int, c_int, Opt)] = &[
     (libc::SOL_SOCKET, libc::SO_MARK, Opt::Mark),
 ];
 
+/// The option of this level and name, if its value is an `int` kept in the slot.
+pub(crate) fn find((level, name): (c_int, c_int)) -> Option<Opt> {
+    PLAIN
+        .iter()
+        .find(|known| known.0 == level && known.1 == name)
+        .map(|known| known.2)
+        .or(match (level, name) {
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => Some(Opt::Tos),
+            (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS) => Some(Opt::Ttl),
+            (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) => Some(Opt::V6Only),
+            _ => None,
+        })
+}
+
+/// Values the kernel gives where none was set.
+const DEFAULTS: &[(c_int, c_int, c_int)] = &[
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 7200),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 75),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 9),
+    (libc::IPPROTO_TCP, libc::TCP_MAXSEG, 65_483),
+    (libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1),
+    (libc::IPPROTO_TCP, libc::TCP_SYNCNT, 6),
+    (libc::IPPROTO_TCP, libc::TCP_LINGER2, 60),
+    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, -1),
+    (libc::IPPROTO_IP, libc::IP_TTL, 64),
+    (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, 1),
+    (libc::IPPROTO_IP, libc::IP_MTU, 65_535),
+    (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, 64),
+];
+
+/// Options that can be set and change nothing here: there is no packet they could concern.
+const WITHOUT_EFFECT: &[(c_int, c_int)] = &[
+    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+    (libc::IPPROTO_TCP, libc::TCP_THIN_LINEAR_TIMEOUTS),
+    (libc::IPPROTO_TCP, libc::TCP_TIMESTAMP),
+    (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
+    (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+    (libc::IPPROTO_IP, libc::IP_RECVERR),
+    (libc::IPPROTO_IP, libc::IP_PKTINFO),
+    (libc::IPPROTO_IP, libc::IP_RECVTOS),
+    (libc::IPPROTO_IP, libc::IP_RECVTTL),
+    (libc::IPPROTO_IP, libc::IP_FREEBIND),
+    (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
+    (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+    (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+    (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+    (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+    (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+];
+
+/// What `getsockopt` gives for an option with the value of an `int`.
+///
+/// # Errors
+/// `ENOPROTOOPT` for options TCP does not have.
+pub(crate) fn value(slot: &OwnSlot<'_>, which: (c_int, c_int), six: bool) -> Result<c_int, c_int> {
+    if which.0 == libc::IPPROTO_IPV6 && !six {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let set = find(which).and_then(|option| slot.get(option));
+    if let Some(value) = set {
+        return Ok(value as c_int);
+    }
+    let default = DEFAULTS
+        .iter()
+        .find(|known| (known.0, known.1) == which)
+        .map(|known| known.2);
+    let known = find(which).is_some() || WITHOUT_EFFECT.contains(&which);
+    default.or(known.then_some(0)).ok_or(libc::ENOPROTOOPT)
+}
+
+/// Values that are accepted, where not all are.
+const RANGES: &[(Opt, c_int, c_int)] = &[
+    (Opt::KeepIdle, 1, 32_767),
+    (Opt::KeepInterval, 1, 32_767),
+    (Opt::KeepCount, 1, 127),
+    (Opt::UserTimeout, 0, c_int::MAX),
+    (Opt::SynCount, 1, 127),
+    (Opt::Tos, -1, 255),
+];
+
+/// Options that are on or off.
+const SWITCHES: &[Opt] = &[
+    Opt::NoDelay,
+    Opt::KeepAlive,
+    Opt::ReuseAddr,
+    Opt::ReusePort,
+    Opt::Cork,
+    Opt::Broadcast,
+    Opt::DontRoute,
+    Opt::OobInline,
+    Opt::V6Only,
+];
+
+/// `setsockopt` of an option with the value of an `int`.
+///
+/// # Errors
+/// `ENOPROTOOPT` for options TCP does not have, `EINVAL` for values out of range.
+pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) -> Result<(), c_int> {
+    let Some(option) = find(which) else {
+        return match WITHOUT_EFFECT.contains(&which) {
+            true => Ok(()),
+            false => Err(libc::ENOPROTOOPT),
+        };
+    };
+    let range = RANGES.iter().find(|range| range.0 == option);
+    if range.is_some_and(|range| !(range.1..=range.2).contains(&number)) {
+        return Err(libc::EINVAL);
+    }
+    if option == Opt::Ttl && number != -1 && !(1..=255).contains(&number) {
+        return Err(libc::EINVAL);
+    }
+    let value = match option {
+        _ if SWITCHES.contains(&option) => c_int::from(number != 0),
+        // As the kernel has it: room for its own bookkeeping too.
+        Opt::SendBuffer => number.clamp(2304, 1 << 29) * 2,
+        Opt::ReceiveBuffer => number.clamp(1152, 1 << 29) * 2,
+        _ => number,
+    };
+    slot.set(option, value as u32);
+    Ok(())
+}
+
 fn get<T: Copy>(fd: c_int, (level, name): (c_int, c_int), zero: T) -> Option<T> {
     let mut value = zero;
     let mut len = size_of::<T>() as libc::socklen_t;

@@ -38,9 +38,10 @@ pub(crate) unsafe fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_in
 pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
     // SAFETY: passed on.
     let got = unsafe { real::recvmsg(fd, message, call) };
-    // SAFETY: as the caller says.
     if got >= 0
-        && let (Some(state), Some(message)) = (state::get(), unsafe { message.as_ref() })
+        && let Some(state) = state::get()
+        // SAFETY: as the caller says.
+        && let Some(message) = unsafe { message.as_ref() }
         && message.msg_controllen > 0
     {
         // SAFETY: filled in by the kernel.

@@ -270,7 +270,7 @@ pub(crate) unsafe fn select(
     let mut fds = Vec::new();
     for fd in 0..n {
         let wanted = (0..3).filter(|&set| has(set, fd));
-        let events = wanted.fold(0, |all, set| all | WANTED[set]);
+        let events = wanted.fold(0, |all, set| all | WANTED.get(set).unwrap_or(&0));
         if events != 0 {
             fds.push(pollfd {
                 fd,
@@ -285,14 +285,14 @@ pub(crate) unsafe fn select(
     }
     let mut found = 0;
     for entry in &fds {
-        for set in 0..3 {
+        for (set, means) in MEANS.iter().enumerate() {
             // SAFETY: as the caller says.
             let Some((word, bit)) = (unsafe { bit(sets, set, entry.fd) }) else {
                 continue;
             };
             // SAFETY: a word of the caller's set.
             unsafe {
-                if *word & bit != 0 && entry.revents & MEANS[set] != 0 {
+                if *word & bit != 0 && entry.revents & means != 0 {
                     found += 1;
                 } else {
                     *word &= !bit;

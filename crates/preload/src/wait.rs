@@ -87,12 +87,21 @@ fn sleep(state: &State, object: &Object, fd: c_int) -> Outcome<()> {
     // SAFETY: one byte of our own.
     let got = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
     let slept = match got {
-        0 => Ok(hung_up(state, object, fd)),
+        0 => {
+            hung_up(state, object, fd);
+            Ok(())
+        }
         -1 => match errno::get() {
-            libc::ECONNRESET => Ok(hung_up(state, object, fd)),
+            libc::ECONNRESET => {
+                hung_up(state, object, fd);
+                Ok(())
+            }
             error => Err(error),
         },
-        _ => Ok(take_wakes(state, object, fd)),
+        _ => {
+            take_wakes(state, object, fd);
+            Ok(())
+        }
     };
     object.leader.store(0, SeqCst);
     object.turn.fetch_add(1, SeqCst);

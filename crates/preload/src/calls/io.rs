@@ -65,6 +65,7 @@ unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize
 #[unsafe(no_mangle)]
 unsafe extern "C" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
     if let Some(found) = stream(fd)
+        // SAFETY: as the caller says.
         && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), receive) }
     {
         return give_len(outcome);
@@ -76,6 +77,7 @@ unsafe extern "C" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssiz
 #[unsafe(no_mangle)]
 unsafe extern "C" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
     if let Some(found) = stream(fd)
+        // SAFETY: as the caller says.
         && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), send) }
     {
         return give_len(outcome);

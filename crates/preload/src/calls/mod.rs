@@ -4,6 +4,7 @@
 pub(crate) mod fds;
 mod io;
 mod multiplex;
+mod options;
 mod process;
 mod socket;
 

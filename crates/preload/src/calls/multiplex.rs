@@ -101,8 +101,8 @@ unsafe extern "C" fn select(
     timeout: *mut timeval,
 ) -> c_int {
     let sets = [read, write, except];
-    // SAFETY: as the caller says.
     if let Some(state) = state::get()
+        // SAFETY: as the caller says.
         && unsafe { polling::select_concerns_us(n, sets) }
     {
         // SAFETY: as the caller says.
@@ -146,8 +146,8 @@ unsafe extern "C" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     let sets = [read, write, except];
-    // SAFETY: as the caller says.
     if let Some(state) = state::get()
+        // SAFETY: as the caller says.
         && unsafe { polling::select_concerns_us(n, sets) }
     {
         // SAFETY: as the caller says.

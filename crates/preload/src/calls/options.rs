@@ -27,9 +27,7 @@ unsafe extern "C" fn getsockopt(
         let answer = get(state, &object, fd, (level, name));
         return give(answer.and_then(|answer| match answer {
             // SAFETY: passed on.
-            Answer::Kernels => errno::of(unsafe {
-                real::getsockopt(fd, level, name, value, len)
-            }),
+            Answer::Kernels => errno::of(unsafe { real::getsockopt(fd, level, name, value, len) }),
             // SAFETY: the caller's places.
             Answer::Bytes(bytes) => unsafe { give_bytes(&bytes, room, (value, len)) },
         }));
@@ -75,7 +73,9 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
             wait::look_for_answer(state, object, fd);
             int(pending_error(state, object, fd))
         }
-        (libc::SOL_SOCKET, libc::SO_DOMAIN) => int(if six { libc::AF_INET6 } else { libc::AF_INET }),
+        (libc::SOL_SOCKET, libc::SO_DOMAIN) => {
+            int(if six { libc::AF_INET6 } else { libc::AF_INET })
+        }
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => int(libc::IPPROTO_TCP),
         (libc::SOL_SOCKET, libc::SO_TYPE) => int(libc::SOCK_STREAM),
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => int(0),
@@ -90,9 +90,7 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
             Some(option) => int(slot.get(option).unwrap_or(0) as c_int),
             None => Answer::Kernels,
         },
-        (libc::IPPROTO_TCP, libc::TCP_INFO) => {
-            Answer::Bytes(info::bytes(state, object, fd))
-        }
+        (libc::IPPROTO_TCP, libc::TCP_INFO) => Answer::Bytes(info::bytes(state, object, fd)),
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
             let n = slot.get(Opt::Congestion).unwrap_or(0) as usize;
             let mut name = CONGESTION.get(n).unwrap_or(&"cubic").as_bytes().to_vec();
@@ -156,7 +154,7 @@ unsafe extern "C" fn setsockopt(
 /// The carrier heeds the options of what it carries.
 fn tell_carrier(state: &State, object: &Found, fd: c_int) {
     let slot = state.arena().own(object.slot());
-    if slot.flags() & flags::CARRIED != 0 || info::is_carried(object) {
+    if slot.flags() & flags::CARRIED != 0 || info::figures(state, object).is_some() {
         object.stream(state, fd).wake();
     }
 }

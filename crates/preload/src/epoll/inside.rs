@@ -1,0 +1,360 @@
+//! The entries of a set: what is in it, what may be ready, what is.
+
+use super::{
+    EDGE, ERR, EXCLUSIVE, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What,
+    kernel_control, ready_events,
+};
+use crate::by_number::ByNumber;
+use crate::epoll::sets::note_membership;
+use crate::errno::Outcome;
+use crate::object::{Found, Kind};
+use crate::real;
+use crate::state::State;
+use crate::wait;
+use gannet_local::Watcher;
+use libc::{c_int, epoll_event};
+
+impl Inside {
+    pub(super) fn note_kernel(&mut self, fd: c_int, event: Option<epoll_event>) {
+        match event {
+            None => {
+                self.entries.remove(fd as usize);
+            }
+            Some(event) => {
+                let entry = Entry {
+                    events: event.events,
+                    data: event.u64,
+                    what: What::Kernel,
+                    queued: false,
+                    disabled: false,
+                };
+                self.entries.insert(fd as usize, entry);
+            }
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        state: &State,
+        set_fd: c_int,
+        fd: c_int,
+        object: &Found,
+        event: epoll_event,
+    ) -> Outcome<()> {
+        let add = |number, events, data| {
+            kernel_control((set_fd, libc::EPOLL_CTL_ADD), number, events, data)
+        };
+        let mark = MARK | fd as u64;
+        let what = match object.kind() {
+            Kind::Listener => {
+                // The kernel's side as the program wants it, the others under our number.
+                add(fd, event.events, event.u64)?;
+                for hidden in object.hidden() {
+                    add(hidden, event.events, mark)?;
+                }
+                What::Listener(object.clone())
+            }
+            Kind::Epoll => {
+                add(fd, libc::EPOLLIN as u32, mark)?;
+                self.nested.push(fd);
+                What::Nested(object.clone())
+            }
+            Kind::Datagrams => {
+                for hidden in object.hidden() {
+                    add(hidden, libc::EPOLLIN as u32 | RDHUP | EDGE, mark)?;
+                }
+                add(fd, event.events & !OUT, event.u64)?;
+                What::Stream(object.clone())
+            }
+            _ => {
+                add(fd, libc::EPOLLIN as u32 | RDHUP | EDGE, mark)?;
+                What::Stream(object.clone())
+            }
+        };
+        let entry = Entry {
+            events: event.events & !EXCLUSIVE,
+            data: event.u64,
+            what,
+            queued: false,
+            disabled: false,
+        };
+        self.entries.insert(fd as usize, entry);
+        self.watch(state, fd, object);
+        self.queue(fd);
+        note_membership(object, set_fd);
+        Ok(())
+    }
+
+    /// Follows the news of a stream, if its other end is known.
+    pub(super) fn watch(&mut self, state: &State, fd: c_int, object: &Found) {
+        if !matches!(object.kind(), Kind::Stream | Kind::Datagrams) {
+            return;
+        }
+        let slot = object.slot();
+        if self.by_slot.insert(slot as usize, fd) == Some(fd) {
+            return;
+        }
+        if let Some(theirs) = object.theirs_shared() {
+            let own = state.shared_arena().clone();
+            self.watcher
+                .get_or_insert_with(|| Watcher::new(own, state.holder()))
+                .add(slot, &theirs);
+        }
+    }
+
+    pub(super) fn modify(
+        &mut self,
+        set_fd: c_int,
+        fd: c_int,
+        object: &Found,
+        event: epoll_event,
+    ) -> Outcome<()> {
+        let entry = self
+            .entries
+            .get_mut(fd as usize)
+            .filter(|entry| entry.is_of(object))
+            .ok_or(libc::ENOENT)?;
+        entry.events = event.events;
+        entry.data = event.u64;
+        entry.disabled = false;
+        if let What::Listener(object) = &entry.what {
+            let modify = libc::EPOLL_CTL_MOD;
+            kernel_control((set_fd, modify), fd, event.events, event.u64)?;
+            for hidden in object.hidden() {
+                kernel_control((set_fd, modify), hidden, event.events, MARK | fd as u64)?;
+            }
+        }
+        self.queue(fd);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, state: &State, set_fd: c_int, fd: c_int) -> Option<()> {
+        let entry = self.entries.remove(fd as usize)?;
+        self.nested.retain(|nested| *nested != fd);
+        // SAFETY: no pointers that matter.
+        unsafe { real::epoll_ctl(set_fd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+        match entry.what {
+            What::Kernel => {}
+            What::Stream(object) | What::Listener(object) | What::Nested(object) => {
+                for hidden in object.hidden() {
+                    // SAFETY: as above.
+                    unsafe {
+                        real::epoll_ctl(set_fd, libc::EPOLL_CTL_DEL, hidden, std::ptr::null_mut())
+                    };
+                }
+                self.forget(state, &object);
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn forget(&mut self, state: &State, object: &Found) {
+        if self.by_slot.remove(object.slot() as usize).is_none() {
+            return;
+        }
+        if let (Some(watcher), Some(theirs)) = (&mut self.watcher, object.theirs()) {
+            watcher.remove(object.slot(), theirs.host());
+        } else {
+            state.arena().own(object.slot()).set_watch(0);
+        }
+    }
+
+    pub(super) fn queue(&mut self, fd: c_int) {
+        if let Some(entry) = self.entries.get_mut(fd as usize)
+            && !entry.queued
+            && !matches!(entry.what, What::Kernel | What::Listener(_))
+        {
+            entry.queued = true;
+            self.candidates.push_back(fd);
+        }
+    }
+
+    /// Makes candidates of what has news.
+    pub(super) fn collect(&mut self) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        if !watcher.has_news() {
+            return;
+        }
+        let mut found = Vec::new();
+        if watcher.collect(&mut found) {
+            for slot in found {
+                if let Some(&fd) = self.by_slot.get(slot as usize) {
+                    self.queue(fd);
+                }
+            }
+        } else {
+            let all: Vec<c_int> = self.by_slot.iter().map(|(_, fd)| *fd).collect();
+            for fd in all {
+                self.queue(fd);
+            }
+        }
+    }
+
+    /// Writes what is ready of ours to `events`. With `only_look` nothing is used up.
+    pub(super) fn ready(
+        &mut self,
+        state: &State,
+        events: &mut [epoll_event],
+        only_look: bool,
+    ) -> usize {
+        self.collect();
+        for at in 0..self.nested.len() {
+            if let Some(&fd) = self.nested.get(at) {
+                self.queue(fd);
+            }
+        }
+        let mut found = 0;
+        for _ in 0..self.candidates.len() {
+            if found == events.len() {
+                break;
+            }
+            let Some(fd) = self.candidates.pop_front() else {
+                break;
+            };
+            self.resolve(state, fd);
+            let Some(entry) = self.entries.get_mut(fd as usize) else {
+                continue;
+            };
+            let (What::Stream(object) | What::Nested(object)) = &entry.what else {
+                entry.queued = false;
+                continue;
+            };
+            let wanted = entry.events | HUP | ERR;
+            let ready = ready_events(state, object, fd) & wanted;
+            if entry.disabled || ready == 0 {
+                entry.queued = false;
+                continue;
+            }
+            if let Some(place) = events.get_mut(found) {
+                *place = epoll_event {
+                    events: ready,
+                    u64: entry.data,
+                };
+                found += 1;
+            }
+            if only_look {
+                self.candidates.push_back(fd);
+                continue;
+            }
+            if entry.events & ONCE != 0 {
+                entry.disabled = true;
+            }
+            if entry.events & (ONCE | EDGE) != 0 {
+                entry.queued = false;
+            } else {
+                self.candidates.push_back(fd);
+            }
+        }
+        found
+    }
+
+    /// Sorts what the kernel told: the program's own go to `events`, ours become candidates.
+    pub(super) fn take(
+        &mut self,
+        state: &State,
+        told: &[epoll_event],
+        events: &mut [epoll_event],
+    ) -> usize {
+        let mut found = 0;
+        for event in told {
+            let mut event = *event;
+            let number = event.u64;
+            if number & MARK_MASK == MARK {
+                let fd = (number & !MARK_MASK) as c_int;
+                match self
+                    .entries
+                    .get(fd as usize)
+                    .map(|entry| (&entry.what, entry.data))
+                {
+                    Some((What::Listener(_), data)) => event.u64 = data,
+                    Some((What::Stream(object), _)) => {
+                        let object = object.clone();
+                        let at = object.hidden().next().unwrap_or(fd);
+                        wait::take_wakes(state, &object, at);
+                        self.watch_late(state, fd, &object);
+                        self.queue(fd);
+                        continue;
+                    }
+                    _ => continue,
+                }
+            }
+            if let Some(place) = events.get_mut(found) {
+                *place = event;
+                found += 1;
+            }
+        }
+        found
+    }
+
+    /// Looks for the other end of a stream that was opened without waiting.
+    pub(super) fn resolve(&mut self, state: &State, fd: c_int) {
+        let object = match self.entries.get(fd as usize).map(|entry| &entry.what) {
+            Some(What::Stream(object)) if object.theirs().is_none() => object.clone(),
+            _ => return,
+        };
+        if object.kind() == Kind::Stream {
+            wait::look_for_answer(state, &object, fd);
+        }
+        self.watch_late(state, fd, &object);
+    }
+
+    /// A stream whose other end became known only now has to be followed.
+    pub(super) fn watch_late(&mut self, state: &State, fd: c_int, object: &Found) {
+        if object.theirs().is_some() && state.arena().own(object.slot()).watch() == 0 {
+            self.by_slot.remove(object.slot() as usize);
+            self.watch(state, fd, object);
+        }
+    }
+
+    /// About to sleep. True when it would be wrong to.
+    pub(super) fn arm(&mut self) -> bool {
+        self.sleepers += 1;
+        self.watcher.as_mut().is_some_and(Watcher::arm)
+    }
+
+    pub(super) fn disarm(&mut self) {
+        self.sleepers = self.sleepers.saturating_sub(1);
+        if self.sleepers == 0
+            && let Some(watcher) = &self.watcher
+        {
+            watcher.disarm();
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let holder = crate::state::get().map(State::holder);
+        if holder != Some(self.holder) {
+            // The parent's, which still uses it.
+            std::mem::forget(self.watcher.take());
+        }
+    }
+}
+
+impl Inside {
+    /// A set that came with a fork is followed by this process for itself from now on.
+    pub(super) fn make_own(&mut self, state: &State) {
+        if self.holder == state.holder() {
+            return;
+        }
+        // The parent's, which still uses it.
+        std::mem::forget(self.watcher.take());
+        self.holder = state.holder();
+        let streams: Vec<c_int> = self.by_slot.iter().map(|(_, fd)| *fd).collect();
+        self.by_slot = ByNumber::default();
+        for fd in streams {
+            if let Some(What::Stream(object)) = self.entries.get(fd as usize).map(|e| &e.what) {
+                let object = object.clone();
+                self.watch(state, fd, &object);
+                self.queue(fd);
+            }
+        }
+    }
+
+    pub(super) fn has_something(&self) -> bool {
+        self.watcher.as_ref().is_some_and(Watcher::has_news)
+    }
+}

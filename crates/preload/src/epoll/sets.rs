@@ -1,0 +1,158 @@
+//! All sets of this process: which of them an object is in.
+
+use super::{Entry, Inside, Set, What};
+use crate::object::{self, Found, Object};
+use crate::real;
+use crate::state::State;
+use libc::{c_int, epoll_event};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(super) fn note_membership(object: &Found, set_fd: c_int) {
+    let mut sets = object
+        .in_sets
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if !sets.contains(&set_fd) {
+        sets.push(set_fd);
+    }
+}
+
+/// The other end of a stream became known: the sets it is in follow its news from now on. They
+/// find out when they are woken; here only streams that a call of another kind resolved.
+pub(crate) fn other_end_known(state: &State, object: &Object) {
+    let sets = object
+        .in_sets
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    for set_fd in sets {
+        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
+            continue;
+        };
+        // Somebody inside the set finds out by himself.
+        let Ok(mut inside) = set.inside.try_lock() else {
+            continue;
+        };
+        if let Some(&fd) = inside.by_slot.get(object.slot() as usize)
+            && let Some(found) = object::find(fd)
+        {
+            inside.watch_late(state, fd, &found);
+            inside.queue(fd);
+        }
+    }
+}
+
+/// Where a kernel descriptor is registered.
+#[derive(Debug, Default)]
+pub(crate) struct Memberships(Vec<(c_int, epoll_event)>);
+
+/// Takes the kernel descriptor `fd` out of all sets: it is about to become one of ours. The kernel
+/// says whether it really is in them (a closed descriptor's number may have been used again).
+pub(crate) fn withdraw(fd: c_int) -> Memberships {
+    let mut all = Memberships::default();
+    for set_fd in lock_sets().iter().copied() {
+        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
+            continue;
+        };
+        let mut inside = set.lock();
+        let Some(Entry {
+            what: What::Kernel,
+            events,
+            data,
+            ..
+        }) = inside.entries.get(fd as usize)
+        else {
+            continue;
+        };
+        let event = epoll_event {
+            events: *events,
+            u64: *data,
+        };
+        let delete = libc::EPOLL_CTL_DEL;
+        // SAFETY: no pointer is needed.
+        let gone = unsafe { real::epoll_ctl(set_fd, delete, fd, std::ptr::null_mut()) };
+        inside.entries.remove(fd as usize);
+        if gone == 0 {
+            all.0.push((set_fd, event));
+        }
+    }
+    all
+}
+
+/// Puts `fd`, which stands for `object` now, into the sets it was in before.
+pub(crate) fn restore(state: &State, fd: c_int, object: &Found, all: Memberships) {
+    for (set_fd, event) in all.0 {
+        if let Some(set) = object::find(set_fd).and_then(|found| found.set()) {
+            let _ = set.lock().add(state, set_fd, fd, object, event);
+        }
+    }
+}
+
+/// The set with descriptor `fd` is gone.
+pub(crate) fn set_closed(fd: c_int) {
+    lock_sets().retain(|set| *set != fd);
+}
+
+/// Around a fork: nobody else is inside a set while this is held.
+pub(crate) fn quiesce() -> Quiet {
+    let numbers = lock_sets();
+    let sets: Vec<Arc<Set>> = numbers
+        .iter()
+        .filter_map(|fd| object::find(*fd)?.set())
+        .collect();
+    let insides = sets
+        .iter()
+        .map(|set| {
+            let guard = set.lock();
+            // SAFETY: the set is kept alive beside its guard, which is dropped first.
+            unsafe { std::mem::transmute::<MutexGuard<'_, Inside>, MutexGuard<'static, _>>(guard) }
+        })
+        .collect();
+    Quiet {
+        _insides: insides,
+        _sets: sets,
+        _numbers: numbers,
+    }
+}
+
+/// See [`quiesce`]. Fields are dropped in this order.
+pub(crate) struct Quiet {
+    _insides: Vec<MutexGuard<'static, Inside>>,
+    _sets: Vec<Arc<Set>>,
+    _numbers: MutexGuard<'static, Vec<c_int>>,
+}
+
+static SETS: Mutex<Vec<c_int>> = Mutex::new(Vec::new());
+
+/// The descriptors of all sets.
+pub(crate) fn lock_sets() -> MutexGuard<'static, Vec<c_int>> {
+    SETS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The last descriptor of `object` is being closed: sets forget it, as the kernel's do.
+pub(crate) fn closed(state: &State, object: &Found) {
+    let sets = std::mem::take(
+        &mut *object
+            .in_sets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner),
+    );
+    for set_fd in sets {
+        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
+            continue;
+        };
+        let mut inside = set.lock();
+        let fds = inside
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.is_of(object));
+        let fds: Vec<c_int> = fds.map(|(fd, _)| fd as c_int).collect();
+        for fd in fds {
+            match inside.holder == state.holder() {
+                true => inside.remove(state, set_fd, fd).unwrap_or(()),
+                // The parent's set: it goes on without this process.
+                false => drop(inside.entries.remove(fd as usize)),
+            }
+        }
+    }
+}
