@@ -255,3 +255,67 @@ fn signals() {
         assert!(test_kill_process(inner).is_err(), "nothing is left behind");
     }
 }
+
+/// A network namespace, removed at the end.
+struct Namespace(String);
+
+impl Namespace {
+    /// `None` where this test may not make one.
+    fn new() -> Option<Namespace> {
+        let name = format!("gannet-run-{}", std::process::id());
+        let made = ip(&["netns", "add", &name]);
+        made.then_some(Namespace(name))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        ip(&["netns", "del", &self.0]);
+    }
+}
+
+fn ip(arguments: &[&str]) -> bool {
+    let out = Command::new("ip")
+        .args(arguments)
+        .stderr(Stdio::null())
+        .status();
+    out.is_ok_and(|status| status.success())
+}
+
+/// What is wrong with an interface is said before the program starts.
+#[test]
+fn interfaces() {
+    let Some(space) = Namespace::new() else {
+        return eprintln!("skipped: no network namespace can be made here");
+    };
+    let made = ["link", "add", "near", "type", "veth", "peer", "name", "far"];
+    assert!(
+        ip(&[&["-n", &space.0], &made[..]].concat()),
+        "a pair of interfaces"
+    );
+    let run = |link: &str| {
+        let command = gannet(&["--link", link, "--addr", "10.1.1.1/24", "--", "true"]);
+        let mut inside = Command::new("ip");
+        inside
+            .args(["netns", "exec", &space.0])
+            .arg(command.get_program());
+        inside
+            .args(command.get_args())
+            .env("GANNET_CONFIG", "/dev/null");
+        inside.env("GANNET_PRELOAD", stand_in()).output().unwrap()
+    };
+    for (link, part) in [
+        ("packet:near", "try: ip link set near up"),
+        ("packet:eth77", "no interface of that name"),
+        ("tap:near", "/dev/net/tun"),
+    ] {
+        let out = run(link);
+        let text = errors(&out);
+        assert_eq!(out.status.code(), Some(125), "{link}: {text}");
+        let no_tap = link.starts_with("tap") && text.contains("no TAP device");
+        assert!(text.contains(part) || no_tap, "{link}: {text}");
+    }
+    assert!(ip(&["-n", &space.0, "link", "set", "near", "up"]));
+    let out = run("packet:near");
+    assert_eq!(out.status.code(), Some(0), "{}", errors(&out));
+}

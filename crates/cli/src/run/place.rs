@@ -2,7 +2,7 @@
 //! known beforehand is said before the program starts.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gannet::settings::{LinkChoice, Place, Settings};
 use gannet_bench::Problem;
@@ -50,6 +50,10 @@ fn packet(name: &str, effective: CapabilitySet) -> Result<(), Problem> {
         let why = "there is no interface of that name in this network namespace";
         return Err(Problem::new(what, why, "ip link, for their names"));
     }
+    if is_down(name) {
+        let hint = format!("ip link set {name} up");
+        return Err(Problem::new(what, "the interface is down", hint));
+    }
     match effective.contains(CapabilitySet::NET_RAW) {
         true => Ok(()),
         false => Err(lacks(what, "CAP_NET_RAW", "cap_net_raw")),
@@ -90,20 +94,41 @@ fn lacks(what: String, capability: &str, name: &str) -> Problem {
 
 /// Whether the network namespace of this process has an interface `name`.
 fn exists(name: &str) -> bool {
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None);
-    socket.is_ok_and(|socket| netdevice::name_to_index(socket, name).is_ok())
+    number(name).is_some()
 }
 
-/// Whether an interface that exists is a TUN or TAP device, as far as /sys says.
-fn is_tap(name: &str) -> bool {
+fn number(name: &str) -> Option<u32> {
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    netdevice::name_to_index(socket, name).ok()
+}
+
+/// What /sys says about an interface that exists; nothing where /sys is that of another network
+/// namespace, whose interface of that name is another one.
+fn device(name: &str) -> Option<PathBuf> {
     let device = Path::new("/sys/class/net").join(name);
-    !device.exists() || device.join("tun_flags").exists()
+    let index = fs::read_to_string(device.join("ifindex")).ok()?;
+    (index.trim().parse().ok() == number(name)).then_some(device)
+}
+
+/// Whether an interface is a TUN or TAP device, as far as can be seen.
+fn is_tap(name: &str) -> bool {
+    device(name).is_none_or(|device| device.join("tun_flags").exists())
 }
 
 /// Whether a TAP device was made for this user (`ip tuntap add NAME mode tap user ME`).
 fn is_mine(name: &str) -> bool {
-    let owner = fs::read_to_string(Path::new("/sys/class/net").join(name).join("owner"));
-    owner.is_ok_and(|owner| owner.trim().parse() == Ok(getuid().as_raw()))
+    let owner = device(name).and_then(|device| fs::read_to_string(device.join("owner")).ok());
+    owner.is_some_and(|owner| owner.trim().parse() == Ok(getuid().as_raw()))
+}
+
+/// Whether an interface is switched off (IFF_UP), as far as can be seen.
+fn is_down(name: &str) -> bool {
+    let flags = device(name).and_then(|device| fs::read_to_string(device.join("flags")).ok());
+    let flags = flags.and_then(|flags| {
+        let digits = flags.trim().strip_prefix("0x")?;
+        u32::from_str_radix(digits, 16).ok()
+    });
+    flags.is_some_and(|flags| flags & libc::IFF_UP as u32 == 0)
 }
 
 #[cfg(test)]
@@ -140,6 +165,9 @@ mod tests {
             }
             let found = check_with(&settings, effective);
             match (found, part) {
+                (Err(problem), None) if is_down("lo") => {
+                    assert!(problem.why.contains("down"), "{problem}");
+                }
                 (Ok(()), None) => {}
                 (Err(problem), Some(part)) => {
                     assert!(problem.to_string().contains(part), "{problem}");
