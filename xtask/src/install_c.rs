@@ -49,9 +49,11 @@ fn failed(place: &dyn std::fmt::Display, error: &io::Error) -> Explained {
 /// Builds the library; the folder it lies in.
 fn build(root: &Path, debug: bool) -> Result<PathBuf, Explained> {
     let mut command = Command::new(env!("CARGO"));
+    // Beside a library for Rust the compiler leaves out the whole-program optimisation.
+    let kinds = "--crate-type=cdylib,staticlib";
     command
         .current_dir(root)
-        .args(["build", "--locked", "-p", "gannet-capi"]);
+        .args(["rustc", "--locked", "-p", "gannet-capi", "--lib", kinds]);
     command.args((!debug).then_some("--release"));
     let status = command.status();
     if !status.is_ok_and(|status| status.success()) {

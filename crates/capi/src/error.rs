@@ -63,8 +63,12 @@ impl Refusal {
         "sockets of this kind do not have it",
         "the descriptions of options in gannet.h say who has them",
     );
-    pub(crate) const FLAGS: Refusal =
-        Refusal::new(EOPNOTSUPP, "use flags", "unknown here", "MSG_PEEK or 0");
+    pub(crate) const FLAGS: Refusal = Refusal::new(
+        EOPNOTSUPP,
+        "use these flags",
+        "unknown here",
+        "MSG_PEEK or 0",
+    );
     pub(crate) const DIRECTION: Refusal = Refusal::new(
         EINVAL,
         "shut down a connection",

@@ -1,7 +1,7 @@
 //! Sockets that wait for connections.
 #![allow(unsafe_code)]
 
-use crate::error::guarded;
+use crate::error::{Refusal, guarded, refuse};
 use crate::handle::{Kind, Table};
 use crate::host::{HOSTS, gannet_host};
 use crate::memory::{self, put_address};
@@ -50,7 +50,11 @@ pub unsafe extern "C" fn gannet_listen(
         if let Some(backlog) = usize::try_from(backlog).ok().filter(|&n| n > 0) {
             options.backlog = backlog;
         }
-        options.only_v6 = flags & GANNET_ONLY_V6 != 0;
+        options.only_v6 = match flags {
+            0 => false,
+            GANNET_ONLY_V6 => true,
+            _ => return Err(refuse(Refusal::FLAGS)),
+        };
         LISTENERS.insert(Listening {
             socket: TcpListener::bind_with(&host, at, options)?,
             nonblocking: AtomicBool::new(false),

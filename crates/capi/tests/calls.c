@@ -102,6 +102,15 @@ static void handles(void)
     CHECK(strcmp(gannet_version(), "?") != 0);
 }
 
+/* A thread that waits in a call until another shuts the connection down. */
+static void *read_to_the_end(void *tcp)
+{
+    char byte;
+    CHECK(gannet_set_option(tcp, GANNET_READ_TIMEOUT, 30000) == 0);
+    CHECK(gannet_tcp_read(tcp, &byte, 1) == 0);
+    return NULL;
+}
+
 /* Both ends of one connection. */
 static void stream(gannet_host *here, gannet_host *there)
 {
@@ -109,6 +118,7 @@ static void stream(gannet_host *here, gannet_host *there)
     gannet_listener *listener = gannet_listen(here, AT(any), 5, 0);
     CHECK(listener != NULL);
     FAILS(EADDRNOTAVAIL, gannet_listen(there, AT(any), 0, 0) == NULL);
+    FAILS(EOPNOTSUPP, gannet_listen(here, AT(any), 0, 8) == NULL);
     any.length = sizeof any.at;
     CHECK(gannet_listener_address(listener, (struct sockaddr *)&any.at, &any.length) == 0);
     CHECK(any.length == sizeof(struct sockaddr_in));
@@ -181,6 +191,11 @@ static void stream(gannet_host *here, gannet_host *there)
     CHECK(gannet_recv_block_close(received) == 0);
     FAILS(EBADF, gannet_recv_block_data(received, NULL) == NULL);
 
+    pthread_t reader;
+    CHECK(pthread_create(&reader, NULL, read_to_the_end, near) == 0);
+    usleep(20000);
+    CHECK(gannet_tcp_shutdown(near, SHUT_RD) == 0 && pthread_join(reader, NULL) == 0);
+    FAILS(EINVAL, gannet_tcp_shutdown(near, 77) == -1);
     CHECK(gannet_tcp_shutdown(near, SHUT_WR) == 0);
     FAILS(EPIPE, gannet_tcp_write(near, "x", 1) == -1);
     CHECK(gannet_tcp_read(far, text, sizeof text) == 0);

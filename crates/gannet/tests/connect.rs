@@ -59,6 +59,30 @@ fn begun_and_open_later() {
 }
 
 #[test]
+fn both_begin_at_once() {
+    for _ in 0..10 {
+        let (one, two) = hosts("both");
+        let listeners = [
+            TcpListener::bind(&one, "10.0.0.1:80").unwrap(),
+            TcpListener::bind(&two, "10.0.0.2:80").unwrap(),
+        ];
+        let from_one = TcpStream::connect_nonblocking(&one, &at("10.0.0.2:80")).unwrap();
+        let from_two = TcpStream::connect_nonblocking(&two, &at("10.0.0.1:80")).unwrap();
+        for (host, stream, listener) in [
+            (&one, from_one, &listeners[1]),
+            (&two, from_two, &listeners[0]),
+        ] {
+            let event = outcome(host, &stream);
+            assert!(event.writable && !event.failed, "{event:?}");
+            (&stream).write_all(b"hello").unwrap();
+            let mut text = [0; 5];
+            listener.accept().unwrap().0.read_exact(&mut text).unwrap();
+            assert_eq!(&text, b"hello");
+        }
+    }
+}
+
+#[test]
 fn calls_on_a_connection_that_is_not_open_yet() {
     let (server, client) = hosts("early");
     let listener = TcpListener::bind(&server, "10.0.0.1:80").unwrap();
