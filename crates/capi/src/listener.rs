@@ -4,7 +4,7 @@
 use crate::error::{Refusal, guarded, refuse};
 use crate::handle::{Kind, Table};
 use crate::host::{HOSTS, gannet_host};
-use crate::memory::{self, put_address};
+use crate::memory::{self, check_place, put_address};
 use crate::tcp::{STREAMS, gannet_tcp};
 use gannet::{ListenOptions, TcpListener};
 use libc::{sockaddr, socklen_t};
@@ -79,6 +79,7 @@ pub unsafe extern "C" fn gannet_accept(
 ) -> *mut gannet_tcp {
     guarded(std::ptr::null_mut(), || {
         let listener = LISTENERS.get(listener)?;
+        check_place(address, length)?;
         let (stream, from) = listener.socket.accept()?;
         // SAFETY: the caller's promise.
         unsafe { put_address(address, length, from) }?;

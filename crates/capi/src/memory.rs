@@ -181,6 +181,15 @@ pub(crate) unsafe fn address(at: *const sockaddr, len: socklen_t) -> io::Result<
     }
 }
 
+/// Whether [`put_address`] will have a place to write to, before anything is taken that would then
+/// be lost.
+pub(crate) fn check_place(at: *mut sockaddr, len: *mut socklen_t) -> io::Result<()> {
+    match !at.is_null() && len.is_null() {
+        true => Err(refuse(Refusal::NULL)),
+        false => Ok(()),
+    }
+}
+
 /// Writes an address as accept(2) does: as much as there is room for, and its length. A null `at`
 /// is for callers who do not care.
 ///
@@ -191,11 +200,9 @@ pub(crate) unsafe fn put_address(
     len: *mut socklen_t,
     address: SocketAddr,
 ) -> io::Result<()> {
+    check_place(at, len)?;
     if at.is_null() {
         return Ok(());
-    }
-    if len.is_null() {
-        return Err(refuse(Refusal::NULL));
     }
     let (bytes, full) = encode(address);
     // SAFETY: the caller's promise.

@@ -5,7 +5,7 @@ use crate::error::{Refusal, code_of, guarded, refuse, tell};
 use crate::handle::{Kind, Table};
 use crate::host::{HOSTS, gannet_host};
 use crate::listener::GANNET_ONLY_V6;
-use crate::memory::{self, bytes, bytes_mut, put_address};
+use crate::memory::{self, bytes, bytes_mut, check_place, put_address};
 use gannet::UdpSocket;
 use libc::{sockaddr, socklen_t, ssize_t};
 use std::ffi::{c_int, c_uint, c_void};
@@ -166,6 +166,7 @@ pub unsafe extern "C" fn gannet_udp_recvfrom(
         let udp = SOCKETS.get(udp)?;
         // SAFETY: the caller's promise.
         let buffer = unsafe { bytes_mut(buffer, size) }?;
+        check_place(address, length)?;
         let (received, from) = match flags {
             0 => udp.socket.recv_from(buffer)?,
             libc::MSG_PEEK => udp.socket.peek_from(buffer)?,

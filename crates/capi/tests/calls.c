@@ -138,6 +138,7 @@ static void stream(gannet_host *here, gannet_host *there)
     gannet_tcp *near = gannet_tcp_connect_with(there, AT(any), &options);
     CHECK(near != NULL && gannet_tcp_is_connecting(near) == 0);
     seen.length = sizeof seen.at;
+    FAILS(EINVAL, gannet_accept(listener, (struct sockaddr *)&seen.at, NULL) == NULL);
     gannet_tcp *far = gannet_accept(listener, (struct sockaddr *)&seen.at, &seen.length);
     CHECK(far != NULL && ((struct sockaddr_in *)&seen.at)->sin_port == htons(4321));
     FAILS(EADDRNOTAVAIL, gannet_tcp_connect_with(there, AT(any), &options) == NULL);
@@ -241,6 +242,7 @@ static void datagrams(gannet_host *here, gannet_host *there)
     char text[16];
     seen.length = sizeof seen.at;
     CHECK(gannet_udp_recvfrom(one, text, 4, MSG_PEEK, NULL, NULL) == 4);
+    FAILS(EINVAL, gannet_udp_recvfrom(one, text, 4, 0, (struct sockaddr *)&seen.at, NULL) == -1);
     CHECK(gannet_udp_recvfrom(one, text, sizeof text, 0, (struct sockaddr *)&seen.at,
                               &seen.length) == 8);
     CHECK(gannet_udp_connect(two, AT(at)) == 0);
