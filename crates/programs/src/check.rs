@@ -71,7 +71,7 @@ impl Plan {
             .check
             .as_ref()
             .is_none_or(|part| case.name.contains(part.as_str()));
-        named && case.modes.contains(&mode)
+        named && case.modes.contains(&mode.stands_for())
     }
 
     /// One check. Its folder stays if it fails, until the run ends.

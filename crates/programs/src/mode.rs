@@ -14,11 +14,23 @@ pub(crate) enum Mode {
     Gannet,
     /// The server under `gannet run` on an interface, the client on the kernel at its far end.
     Veth,
+    /// The same with the server on the kernel too: proves the checks, and is what to compare with.
+    #[value(name = "kernel-veth")]
+    #[serde(rename = "kernel-veth")]
+    KernelVeth,
 }
 
 impl Mode {
-    /// All of them, in the order of the matrix.
+    /// Those of the matrix, in its order.
     pub(crate) const ALL: [Mode; 3] = [Mode::Kernel, Mode::Gannet, Mode::Veth];
+
+    /// The mode whose checks it has.
+    pub(crate) fn stands_for(self) -> Mode {
+        match self {
+            Mode::KernelVeth => Mode::Veth,
+            other => other,
+        }
+    }
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {
@@ -26,6 +38,7 @@ impl Mode {
             Mode::Kernel => "kernel",
             Mode::Gannet => "gannet",
             Mode::Veth => "veth",
+            Mode::KernelVeth => "kernel-veth",
         }
     }
 }
@@ -82,7 +95,7 @@ impl Wrapping {
             words.extend(["ip", "netns", "exec", space].map(str::to_owned));
         }
         match (self.mode, role) {
-            (Mode::Kernel, _) | (Mode::Veth, Role::Client) => {}
+            (Mode::Kernel | Mode::KernelVeth, _) | (Mode::Veth, Role::Client) => {}
             (Mode::Gannet, _) => words.extend(run(&["--net", &self.network])),
             (Mode::Veth, Role::Server) => words.extend(run(&[
                 "--link",
@@ -97,8 +110,8 @@ impl Wrapping {
     /// The address of what plays this part.
     pub(crate) fn address(&self, role: Role) -> &'static str {
         match (self.mode, role) {
-            (Mode::Veth, Role::Server) => VETH_SERVER,
-            (Mode::Veth, Role::Client) => VETH_CLIENT,
+            (Mode::Veth | Mode::KernelVeth, Role::Server) => VETH_SERVER,
+            (Mode::Veth | Mode::KernelVeth, Role::Client) => VETH_CLIENT,
             _ => "127.0.0.1",
         }
     }
@@ -131,5 +144,6 @@ mod tests {
             "ip netns exec s gannet run --require --link packet:if --addr 10.66.0.1/24 --"
         );
         assert_eq!(words(Mode::Veth, Role::Client), "ip netns exec c");
+        assert_eq!(words(Mode::KernelVeth, Role::Server), "ip netns exec s");
     }
 }

@@ -1,7 +1,7 @@
 //! Network name spaces, the interfaces between them, and what their kernel counted.
 
 use crate::case::Fault;
-use crate::mode::{Mode, VETH_CLIENT, Wrapping};
+use crate::mode::{Mode, VETH_CLIENT, VETH_SERVER, Wrapping};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,6 +39,11 @@ impl Place {
                 place.wrapping.spaces = Some((network.clone(), network));
             }
             Mode::Veth => place.pair(&network)?,
+            Mode::KernelVeth => {
+                place.pair(&network)?;
+                let (near, space) = (&place.wrapping.interface, format!("{network}s"));
+                ip(&format!("-n {space} addr add {VETH_SERVER}/24 dev {near}"))?;
+            }
         }
         Ok(place)
     }

@@ -3,7 +3,7 @@
 use crate::case::{Fault, expect};
 use crate::command::Cmd;
 use crate::interrupt;
-use crate::mode::Role;
+use crate::mode::{Mode, Role};
 use crate::place::Place;
 use std::cell::Cell;
 use std::net::TcpListener;
@@ -41,6 +41,11 @@ impl<'a> Stage<'a> {
             quick,
             commands: Cell::new(0),
         })
+    }
+
+    /// Whether the server runs on Gannet.
+    pub(crate) fn is_carried(&self) -> bool {
+        matches!(self.place.wrapping.mode, Mode::Gannet | Mode::Veth)
     }
 
     /// A command of what is checked.

@@ -42,6 +42,9 @@ fn build(stage: &Stage, cgo: &str) -> Result<String, Fault> {
 
 /// A static program is not started: status 125 and three lines.
 fn refused(stage: &Stage) -> Checked {
+    if !stage.is_carried() {
+        return Err(Fault::LeftOut("nothing here runs on Gannet".to_owned()));
+    }
     let program = build(stage, "0")?;
     let (host, port) = (stage.host(), stage.port()?);
     let finished = stage.server(&[&program, "echo-serve", host, &port]).run()?;
