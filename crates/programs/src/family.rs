@@ -41,8 +41,15 @@ fn member(stat: &str) -> Option<Member> {
     })
 }
 
-/// All descendants of a process, without itself and without the dead.
+/// All living descendants of a process, without itself.
 pub(crate) fn descendants(of: i32) -> Vec<Member> {
+    let mut found = with_the_dead(of);
+    found.retain(|member| !member.is_zombie);
+    found
+}
+
+/// All descendants of a process, those included that ended and that nobody waited for.
+fn with_the_dead(of: i32) -> Vec<Member> {
     let mut children: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
@@ -58,13 +65,16 @@ pub(crate) fn descendants(of: i32) -> Vec<Member> {
             found.push(member);
         }
     }
-    found.retain(|member| !member.is_zombie);
     found
 }
 
 /// All that this process started and that still lives.
 pub(crate) fn living() -> Vec<Member> {
-    descendants(rustix::process::getpid().as_raw_nonzero().get())
+    descendants(own_pid())
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
 }
 
 /// Whether a process has ended, waited for or not.
@@ -127,18 +137,33 @@ pub(crate) struct Usage {
     pub(crate) seconds: f64,
 }
 
-/// What a process and its descendants use.
-pub(crate) fn usage(of: i32) -> Usage {
-    let own = std::fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
-    let mut members = descendants(of);
-    members.extend(member(&own));
+/// What all use that this process started, except one process and what that one started.
+pub(crate) fn usage(except: Option<i32>) -> Usage {
+    let except: Vec<i32> = except
+        .into_iter()
+        .flat_map(|pid| descendants(pid).into_iter().map(|it| it.pid).chain([pid]))
+        .collect();
+    let mut members = with_the_dead(own_pid());
+    members.retain(|member| !except.contains(&member.pid));
     let memory = members.iter().map(|member| memory(member.pid)).sum();
     let ticks: u64 = members.iter().map(|member| member.ticks).sum();
-    let per_second = rustix::param::clock_ticks_per_second().max(1);
     Usage {
         memory,
-        seconds: ticks as f64 / per_second as f64,
+        seconds: seconds(ticks),
     }
+}
+
+/// Processor time of all that this process started and that has ended and was waited for.
+pub(crate) fn seconds_of_the_dead() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, after)| after);
+    // Fields 16 and 17 of proc(5); the first after the name is field 3.
+    let fields = fields.split_whitespace().skip(13).take(2);
+    seconds(fields.filter_map(|field| field.parse::<u64>().ok()).sum())
+}
+
+fn seconds(ticks: u64) -> f64 {
+    ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64
 }
 
 /// Proportional share: memory that several processes map counts once in their sum.
@@ -176,7 +201,7 @@ mod tests {
             .expect("sleep");
         let pid = i32::try_from(child.id()).expect("a pid");
         assert!(living().iter().any(|member| member.pid == pid));
-        assert!(usage(pid).memory > 0);
+        assert!(usage(None).memory > usage(Some(pid)).memory);
         child.kill().expect("killed");
         child.wait().expect("waited for");
         assert!(!living().iter().any(|member| member.pid == pid));

@@ -6,6 +6,7 @@
 //! * `place.rs`: name spaces, and what went over their kernel; `family.rs`: processes we started
 //! * `check.rs`: runs the checks; `report.rs`: tables, JSON, `docs/compatibility.md`
 //! * `known.rs`: what does not work, from `known.toml`; `install.rs`: packages
+//! * `bench/`: how fast they are, paired with the kernel
 //! * `interrupt.rs`: signals that end us, after we have ended what we started
 //!
 //! Whether something was carried by Gannet is not asked of Gannet: in mode `gannet` a check also
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod case;
 mod check;
 mod command;
@@ -37,7 +39,10 @@ use std::process::{Command, ExitCode};
 /// Runs Debian's programs on the kernel and on Gannet, and says what works
 #[derive(Debug, Parser)]
 #[command(name = "gannet-programs", version)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Options {
+    #[command(subcommand)]
+    task: Option<Task>,
     /// Only this program; may be repeated
     #[arg(long = "program", value_name = "NAME")]
     programs: Vec<String>,
@@ -70,6 +75,13 @@ struct Options {
     gannet: Option<PathBuf>,
 }
 
+/// Tasks beside checking.
+#[derive(Debug, clap::Subcommand)]
+enum Task {
+    /// How fast they are, paired with the kernel
+    Bench(bench::Options),
+}
+
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(true) => ExitCode::SUCCESS,
@@ -88,42 +100,75 @@ fn run(options: &Options) -> Result<bool, String> {
         print_list(&programs);
         return Ok(true);
     }
-    let known = Known::read(programs::is_check).map_err(|why| {
-        format!("known.toml cannot be used\n  why: {why}\n  try: cargo xtask programs --list")
-    })?;
-    let modes = if options.write_matrix {
-        Mode::ALL.to_vec()
-    } else {
-        options.modes.clone()
-    };
     prepare().map_err(|why| format!("the run cannot start\n  why: {why}\n  try: sudo"))?;
     if !options.no_install {
         install::install(&programs);
     }
-    let gannet = match &options.gannet {
-        Some(path) => path.clone(),
-        None if modes.iter().all(|mode| *mode == Mode::Kernel) => PathBuf::new(),
-        None => build_gannet()?,
-    };
-    let directory = std::env::temp_dir().join(format!("gannet-programs-{}", std::process::id()));
-    std::fs::create_dir_all(directory.join("shared"))
+    let folder = Folder::new(options.keep)
         .map_err(|why| format!("no folder to work in\n  why: {why}\n  try: TMPDIR=..."))?;
+    match &options.task {
+        None => check(options, programs, &folder),
+        Some(Task::Bench(bench)) => {
+            let gannet = gannet(bench.gannet.as_ref())?;
+            Ok(bench::run(bench, gannet, folder.path.clone()))
+        }
+    }
+}
+
+/// The folder of a run.
+struct Folder {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Folder {
+    fn new(keep: bool) -> std::io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("gannet-programs-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("shared"))?;
+        Ok(Self { path, keep })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        match self.keep {
+            true => eprintln!("outputs are in {}", self.path.display()),
+            false => check::remove(&self.path),
+        }
+    }
+}
+
+fn check(
+    options: &Options,
+    programs: Vec<&'static Program>,
+    folder: &Folder,
+) -> Result<bool, String> {
+    let known = Known::read(programs::is_check).map_err(|why| {
+        format!("known.toml cannot be used\n  why: {why}\n  try: cargo xtask programs --list")
+    })?;
+    let all = || Mode::ALL.to_vec();
+    let modes = if options.write_matrix {
+        all()
+    } else {
+        options.modes.clone()
+    };
+    let is_kernel = |mode: &Mode| matches!(mode, Mode::Kernel | Mode::KernelVeth);
+    let gannet = match modes.iter().all(is_kernel) {
+        true => PathBuf::new(),
+        false => gannet(options.gannet.as_ref())?,
+    };
     let plan = Plan {
         modes,
         programs,
         check: options.check.clone(),
         quick: options.quick,
         gannet,
-        directory: directory.clone(),
+        directory: folder.path.clone(),
     };
     let rows = plan.run(&known, |row| match options.json {
         true => eprintln!("{}", row.line()),
         false => println!("{}", row.line()),
     });
-    match options.keep {
-        true => eprintln!("outputs are in {}", directory.display()),
-        false => check::remove(&directory),
-    }
     match options.json {
         true => println!("{}", report::json(&rows)),
         false => print!("{}", report::table(&rows)),
@@ -171,18 +216,36 @@ fn prepare() -> std::io::Result<()> {
     Ok(setrlimit(Resource::Nofile, limit)?)
 }
 
-/// Builds the gannet command and its libraries beside this program, in the same profile.
-fn build_gannet() -> Result<PathBuf, String> {
+/// The command of `--gannet`; else it is built with its library, beside this program and in the
+/// same profile.
+fn gannet(named: Option<&PathBuf>) -> Result<PathBuf, String> {
+    if let Some(path) = named {
+        let broken = |why| {
+            format!(
+                "no command {}\n  why: {why}\n  try: --gannet PATH",
+                path.display()
+            )
+        };
+        return path.canonicalize().map_err(broken);
+    }
     let broken = |why: String| format!("gannet was not built\n  why: {why}\n  try: --gannet PATH");
     let own = std::env::current_exe().map_err(|why| broken(why.to_string()))?;
     let folder = own.parent().unwrap_or(Path::new("."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--locked", "-p", "gannet-cli"]);
+    command.args([
+        "build",
+        "--quiet",
+        "--locked",
+        "-p",
+        "gannet-cli",
+        "-p",
+        "gannet-preload",
+    ]);
     if folder.ends_with("release") {
         command.arg("--release");
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let status = command
         .current_dir(root)
         .status()

@@ -94,7 +94,7 @@ impl Drop for Place {
 }
 
 /// What went over the kernel's own transports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     /// Connections opened.
     connections: u64,

@@ -1,4 +1,5 @@
-//! Go: a program linked with C's library, and one without, which no library can be put under.
+//! Go: a program linked with C's library, and one without. Neither calls it for its sockets, so
+//! that no library can be put under them: `gannet run` says so.
 
 use crate::case::{Case, Checked, Fault, Program, expect, fine};
 use crate::mode::Mode;
@@ -18,9 +19,8 @@ pub(crate) const PROGRAM: Program = Program {
         }),
         Case::new("echo, without cgo", 120, |stage| {
             echo(stage, &[&build(stage, "0")?])
-        })
-        .only(&[Mode::Kernel]),
-        Case::new("refused without cgo", 120, refused).only(&[Mode::Gannet, Mode::Veth]),
+        }),
+        Case::new("refused by --require", 120, refused).only(&[Mode::Gannet, Mode::Veth]),
     ],
 };
 
@@ -40,23 +40,21 @@ fn build(stage: &Stage, cgo: &str) -> Result<String, Fault> {
     })
 }
 
-/// A static program is not started: status 125 and three lines.
+/// Neither is started: status 125 and three lines.
 fn refused(stage: &Stage) -> Checked {
     if !stage.is_carried() {
         return Err(Fault::LeftOut("nothing here runs on Gannet".to_owned()));
     }
-    let program = build(stage, "0")?;
-    let (host, port) = (stage.host(), stage.port()?);
-    let finished = stage.server(&[&program, "echo-serve", host, &port]).run()?;
-    expect(finished.status.code() == Some(125), || {
-        format!(
-            "{} instead of status 125: {}",
-            finished.status, finished.stderr
-        )
-    })?;
-    let has_remedy = finished.stderr.lines().any(|line| line.contains("try:"));
-    expect(has_remedy && finished.stderr.contains("static"), || {
-        finished.stderr.clone()
-    })?;
+    for cgo in ["0", "1"] {
+        let program = build(stage, cgo)?;
+        let (host, port) = (stage.host(), stage.port()?);
+        let finished = stage.server(&[&program, "echo-serve", host, &port]).run()?;
+        let said = &finished.stderr;
+        expect(finished.status.code() == Some(125), || {
+            format!("{} instead of status 125: {said}", finished.status)
+        })?;
+        let has_remedy = said.lines().any(|line| line.contains("try:"));
+        expect(has_remedy && said.contains("Go's runtime"), || said.clone())?;
+    }
     fine()
 }

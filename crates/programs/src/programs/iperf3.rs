@@ -25,7 +25,7 @@ pub(crate) const PROGRAM: Program = Program {
 };
 
 /// A server of one test, that listens.
-pub(crate) fn serve(command: Cmd, host: &str, port: &str) -> Result<Running, Fault> {
+fn serve(command: Cmd, host: &str, port: &str) -> Result<Running, Fault> {
     let words = ["-s", "-1", "--forceflush", "-B", host, "-p", port];
     command.args(&words).start()?.ready("Server listening")
 }
@@ -33,7 +33,8 @@ pub(crate) fn serve(command: Cmd, host: &str, port: &str) -> Result<Running, Fau
 fn tcp(stage: &Stage, options: &[&str]) -> Checked {
     let (host, port) = (stage.host(), stage.port()?);
     let server = serve(stage.server(&["iperf3"]), host, &port)?;
-    let end = call(stage.client(&["iperf3"]).args(options), host, &port)?;
+    let client = stage.client(&["iperf3", "-t", "1"]).args(options);
+    let end = call(client, host, &port)?;
     let remark = received(&end)?;
     server.finish()?.ok()?;
     Ok(remark)
@@ -42,7 +43,7 @@ fn tcp(stage: &Stage, options: &[&str]) -> Checked {
 fn swapped(stage: &Stage) -> Checked {
     let (host, port) = (stage.client_host(), stage.port()?);
     let server = serve(stage.client(&["iperf3"]), host, &port)?;
-    let end = call(stage.server(&["iperf3"]), host, &port)?;
+    let end = call(stage.server(&["iperf3", "-t", "1"]), host, &port)?;
     drop(server);
     received(&end)
 }
@@ -50,7 +51,9 @@ fn swapped(stage: &Stage) -> Checked {
 fn udp(stage: &Stage, options: &[&str]) -> Checked {
     let (host, port) = (stage.host(), stage.port()?);
     let server = serve(stage.server(&["iperf3"]), host, &port)?;
-    let client = stage.client(&["iperf3", "-u", "-b", "100M"]).args(options);
+    let client = stage
+        .client(&["iperf3", "-t", "1", "-u", "-b", "100M"])
+        .args(options);
     let end = call(client, host, &port)?;
     server.finish()?.ok()?;
     let number = |name: &str| end.pointer(&format!("/sum/{name}")).and_then(Value::as_f64);
@@ -62,11 +65,9 @@ fn udp(stage: &Stage, options: &[&str]) -> Checked {
     Ok(format!("{packets} packets, {lost:.2} % lost"))
 }
 
-/// Runs the client for a second; `end` of its report.
+/// Runs a client; `end` of its report.
 fn call(command: Cmd, host: &str, port: &str) -> Result<Value, Fault> {
-    let finished = command
-        .args(&["-c", host, "-p", port, "-t", "1", "--json"])
-        .run()?;
+    let finished = command.args(&["-c", host, "-p", port, "--json"]).run()?;
     let report: Value = serde_json::from_str(&finished.stdout)
         .map_err(|error| finished.fault(&format!("no JSON ({error}), ")))?;
     if let Some(error) = report.get("error") {

@@ -5,13 +5,13 @@ mod go;
 mod iperf3;
 mod java;
 mod memcached;
-mod nginx;
+pub(crate) mod nginx;
 mod node;
 mod openssh;
 mod peers;
 mod postgresql;
 mod python;
-mod redis;
+pub(crate) mod redis;
 
 mod list;
 pub(crate) use list::{ALL, is_check};

@@ -32,7 +32,7 @@ pub(crate) const PROGRAM: Program = Program {
 
 /// A server that is ready, and the words that name it to its clients.
 pub(crate) struct Server {
-    pub(crate) running: Running,
+    _running: Running,
     host: &'static str,
     port: String,
 }
@@ -66,7 +66,7 @@ impl Server {
             .start()?
             .ready("Ready to accept connections")?;
         Ok(Self {
-            running,
+            _running: running,
             host,
             port,
         })
@@ -103,19 +103,24 @@ fn threads(stage: &Stage) -> Checked {
 fn run_benchmark(stage: &Stage, server: &Server, options: &[&str]) -> Checked {
     let words = ["redis-benchmark", "-t", "get,set", "-c", "50", "--csv"];
     let out = stage.client(&words).args(&server.at()).args(options).ok()?;
-    let rate = |test: &str| {
-        let line = out
-            .lines()
-            .find(|line| line.starts_with(&format!("\"{test}\"")))?;
-        let value = line.split(',').nth(1)?.trim_matches('"');
-        value.parse::<f64>().ok()
-    };
-    match (rate("GET"), rate("SET")) {
-        (Some(get), Some(set)) if get > 0.0 && set > 0.0 => {
-            Ok(format!("GET {get:.0}/s, SET {set:.0}/s"))
-        }
-        _ => Err(format!("no rates: {out}").into()),
-    }
+    let (get, set) = (column(&out, "GET", RATE)?, column(&out, "SET", RATE)?);
+    expect(get > 0.0 && set > 0.0, || format!("no rates: {out}"))?;
+    Ok(format!("GET {get:.0}/s, SET {set:.0}/s"))
+}
+
+/// The column with requests per second of redis-benchmark's table.
+pub(crate) const RATE: usize = 1;
+/// The column with the time within which 99 of 100 were answered, in milliseconds.
+pub(crate) const P99: usize = 6;
+
+/// A figure of a test in redis-benchmark's table (`--csv`).
+pub(crate) fn column(out: &str, test: &str, column: usize) -> Result<f64, Fault> {
+    let line = out
+        .lines()
+        .find(|line| line.starts_with(&format!("\"{test}\"")));
+    let value = line.and_then(|line| line.split(',').nth(column));
+    let value = value.and_then(|value| value.trim_matches('"').parse().ok());
+    value.ok_or_else(|| Fault::Failed(format!("no figure of {test}: {out}")))
 }
 
 /// The child that writes the dump must not end its parent's connections.
@@ -211,36 +216,51 @@ fn multi(stage: &Stage) -> Checked {
     fine()
 }
 
-/// Memory of everything on the server's side, its carrier included.
 fn idle(stage: &Stage) -> Checked {
-    let count = if stage.quick { 1000 } else { 10_000 };
+    let (count, seconds) = if stage.quick { (1000, 1) } else { (10_000, 2) };
+    let idle = hold_idle(stage, count, Duration::from_secs(seconds))?;
+    Ok(format!(
+        "{:.1} MiB more, {:.0} ms of processor time in {seconds} s",
+        idle.after.saturating_sub(idle.before) as f64 / 1_048_576.0,
+        idle.seconds * 1000.0
+    ))
+}
+
+/// What connections that do nothing cost everything on the server's side.
+pub(crate) struct Idle {
+    /// Bytes of memory before the first of them.
+    pub(crate) before: u64,
+    /// Bytes with all of them.
+    pub(crate) after: u64,
+    /// Processor time used while nothing was done.
+    pub(crate) seconds: f64,
+}
+
+/// Opens connections, leaves them alone for a while, and uses each once more.
+pub(crate) fn hold_idle(stage: &Stage, count: u64, time: Duration) -> Result<Idle, Fault> {
     let enough = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     if enough.current.is_some_and(|limit| limit < count + 200) {
-        return Err(Fault::LeftOut(format!(
-            "more than {count} descriptors are needed"
-        )));
+        let why = format!("more than {count} descriptors are needed");
+        return Err(Fault::LeftOut(why));
     }
     let server = Server::start(stage, &["--maxclients", "10100"])?;
-    let before = family::usage(server.running.pid());
+    let before = family::usage(None);
     let (script, number) = (peer("idle.py"), count.to_string());
-    let words = [
-        "/usr/bin/python3",
-        &script,
-        server.host,
-        &server.port,
-        &number,
-    ];
-    let mut client = stage.client(&words).interactive().start()?;
+    let python = ["/usr/bin/python3", &script];
+    let command = stage
+        .client(&python)
+        .args(&[server.host, &server.port, &number]);
+    let mut client = command.interactive().start()?;
     client.said("open\n")?;
-    let open = family::usage(server.running.pid());
-    std::thread::sleep(Duration::from_secs(if stage.quick { 1 } else { 2 }));
-    let later = family::usage(server.running.pid());
+    let open = family::usage(Some(client.pid()));
+    std::thread::sleep(time);
+    let later = family::usage(Some(client.pid()));
     client.feed("once more\n")?;
     let said = client.finish()?.ok()?;
     expect(said.contains("all answered"), || said.clone())?;
-    Ok(format!(
-        "{:.1} MiB more, {:.0} ms of processor time in 2 s",
-        open.memory.saturating_sub(before.memory) as f64 / 1_048_576.0,
-        (later.seconds - open.seconds) * 1000.0
-    ))
+    Ok(Idle {
+        before: before.memory,
+        after: open.memory,
+        seconds: later.seconds - open.seconds,
+    })
 }
