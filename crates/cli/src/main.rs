@@ -45,6 +45,12 @@ enum Command {
     /// One side of a measurement, started by the others
     #[command(hide = true)]
     Worker,
+    /// The process that carries a program, started by `run`
+    #[command(hide = true)]
+    Carrier {
+        /// See `gannet_carrier::carry`
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -60,6 +66,7 @@ fn main() -> ExitCode {
         Command::Config(arguments) => config::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Worker => return gannet_bench::worker::main(),
+        Command::Carrier { arguments } => return gannet_carrier::carry(&arguments),
     };
     match outcome {
         Ok(status) => status,

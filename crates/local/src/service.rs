@@ -26,6 +26,8 @@ pub enum Question {
     Listen(u32),
     /// Processes came or went: look at the table.
     Look,
+    /// All sockets, for people. Comes with a descriptor of a file of text.
+    List,
 }
 
 impl Question {
@@ -35,6 +37,7 @@ impl Question {
             Question::Arena(host) => (2, host),
             Question::Listen(slot) => (3, u64::from(slot)),
             Question::Look => (4, 0),
+            Question::List => (5, 0),
         };
         let mut bytes = [0; 12];
         let (head, tail) = bytes.split_at_mut(4);
@@ -52,6 +55,7 @@ impl Question {
             2 => Some(Question::Arena(argument)),
             3 => Some(Question::Listen(argument as u32)),
             4 => Some(Question::Look),
+            5 => Some(Question::List),
             _ => None,
         }
     }

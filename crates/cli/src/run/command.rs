@@ -54,10 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     announce(&plan);
     match launch::start(&plan) {
         Ok(status) => code_of(status),
-        Err(error) => {
-            let program = plan.program.display().to_string();
-            end(&Failed::starting(&program, &error))
-        }
+        Err(failed) => end(&failed),
     }
 }
 

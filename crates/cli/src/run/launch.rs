@@ -13,19 +13,48 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use gannet_bench::Problem;
+use gannet_carrier::{Config, Started};
+
+use super::ending::Failed;
 use super::plan::Plan;
 
-/// Starts what `plan` says; how it ended.
+/// Starts what `plan` says, behind its carrier; how it ended.
 ///
 /// # Errors
-/// Those of `execve` and `fork`, when it did not start.
-pub(super) fn start(plan: &Plan) -> io::Result<ExitStatus> {
+/// What keeps the carrier from beginning; those of `execve` and `fork`.
+pub(super) fn start(plan: &Plan) -> Result<ExitStatus, Failed> {
+    let carrier = carrier(plan)?;
+    let started = begin(plan, carrier.as_ref());
+    started.map_err(|error| Failed::starting(&plan.program.display().to_string(), &error))
+}
+
+/// The carrier, unless nothing is carried. It is ready then, and stays for as long as this process
+/// or any of the program lives.
+fn carrier(plan: &Plan) -> Result<Option<Started>, Failed> {
+    if plan.library.is_none() {
+        return Ok(None);
+    }
+    let what = || format!("cannot carry {}", plan.program.display());
+    let own = std::env::current_exe()
+        .map_err(|error| Problem::new(what(), error, "gannet from where it is installed"))?;
+    let mut config = Config::new(plan.settings.clone());
+    config.guardian = Some(std::process::id());
+    match gannet_carrier::start(&own, &config) {
+        Ok(started) => Ok(Some(started)),
+        Err(trouble) => Err(Problem::new(what(), trouble, "gannet config show").into()),
+    }
+}
+
+fn begin(plan: &Plan, carrier: Option<&Started>) -> io::Result<ExitStatus> {
     let asked_to_end = catch_signals()?;
     let mut command = Command::new(&plan.program);
     if let Some((name, arguments)) = plan.words.split_first() {
         command.arg0(name).args(arguments);
     }
-    let child = command.envs(plan.environment()).spawn()?;
+    command.envs(plan.environment());
+    command.envs(carrier.map(Started::variable));
+    let child = command.spawn()?;
     wait(child, asked_to_end)
 }
 

@@ -1,0 +1,428 @@
+//! The event loop: one turn of it. What happens in it is in the other files; each line is a call to
+//! read next.
+
+use crate::config::Config;
+use crate::doors;
+use crate::gateway::{Gateway, Tools};
+use crate::host::Stack;
+use crate::janitor::{Janitor, Others, Swept};
+use crate::kernel::{Kernel, News, Token};
+use crate::processes::Processes;
+use crate::questions::{Asked, Questions};
+use crate::strangers::Strangers;
+use gannet::settings::Knob;
+use gannet::{Event, Host, Poller};
+use gannet_local::name::Network;
+use gannet_local::service::{self, Question};
+use gannet_local::{Arena, HostId, Spin};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Turns between two looks at the kernel while there is work, or the loop looks around.
+const KERNEL_EVERY: u32 = 16;
+/// How soon to try again where a listener had no room, or descriptors had run out.
+const TRY_AGAIN: Duration = Duration::from_millis(2);
+/// How long what programs left behind may take to be delivered.
+const LAST_WORDS: Duration = Duration::from_secs(60);
+
+/// See the module.
+pub(crate) struct Carrier {
+    pub(crate) config: Config,
+    pub(crate) network: Network,
+    pub(crate) host: Host,
+    pub(crate) routes: Vec<String>,
+    poller: Poller,
+    kernel: Kernel,
+    /// The program's memory.
+    pub(crate) program: Arc<Arena>,
+    file: OwnedFd,
+    pub(crate) gateway: Gateway,
+    service: OwnedFd,
+    questions: Questions,
+    pub(crate) strangers: Strangers,
+    pub(crate) processes: Processes,
+    janitor: Janitor,
+    guardian: Option<OwnedFd>,
+    /// Since when nobody is left, or nobody was ever there.
+    alone: Option<Instant>,
+    /// Whether a process was there.
+    visited: bool,
+    /// When to try again what there was no room for.
+    again: Option<Instant>,
+    now: Instant,
+    turns: u32,
+    events: Vec<Event>,
+    news: Vec<News>,
+}
+
+impl Carrier {
+    /// Makes everything; from now on processes are answered once the loop runs.
+    pub(crate) fn open(config: Config, stack: Stack) -> io::Result<Carrier> {
+        let network = config.network();
+        let geometry = config.geometry();
+        let (file, program) = Arena::create(config.host, geometry)?;
+        let program = Arc::new(program);
+        // Another number for its own ends, which nobody else has.
+        let number = config.host.wrapping_add(1).max(1);
+        let gateway = Gateway::open(network, number, geometry, &program, config.uid)?;
+        let service = service::listen(network, config.host)?;
+        let kernel = Kernel::new()?;
+        let strangers = Strangers::new()?;
+        kernel.add(gateway.listener(), Token::Gateway)?;
+        kernel.add(&service, Token::Service)?;
+        kernel.add(strangers.bell(), Token::Helper)?;
+        let guardian = config.guardian.and_then(guard);
+        if let Some(guardian) = &guardian {
+            kernel.add(guardian, Token::Guardian)?;
+        }
+        let poller = Poller::new(&stack.host);
+        poller.add_descriptor(kernel.as_fd())?;
+        Ok(Carrier {
+            config,
+            network,
+            host: stack.host,
+            routes: stack.routes,
+            poller,
+            kernel,
+            program,
+            file,
+            gateway,
+            service,
+            questions: Questions::default(),
+            strangers,
+            processes: Processes::new(),
+            janitor: Janitor::new()?,
+            guardian,
+            alone: Some(Instant::now()),
+            visited: false,
+            again: None,
+            now: Instant::now(),
+            turns: 0,
+            events: Vec::new(),
+            news: Vec::new(),
+        })
+    }
+
+    /// Until nobody is left.
+    pub(crate) fn run(&mut self) {
+        let spin = Spin::new(self.config.settings.time(Knob::Spin));
+        while !self.is_over() {
+            if self.turn() || spin.until(|| self.turn()) {
+                continue;
+            }
+            self.sleep(&spin);
+        }
+        self.program.carrier_leaves();
+    }
+
+    /// One turn: what came from the links, what the program did, what the kernel tells, what is
+    /// due, and the streams that this concerns. True when there was anything.
+    fn turn(&mut self) -> bool {
+        self.turns = self.turns.wrapping_add(1);
+        let mut events = std::mem::take(&mut self.events);
+        // None of its errors is possible: see its description.
+        let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
+        self.heed_events(&events);
+        self.events = events;
+        self.gateway.hear();
+        let mut busy = false;
+        if self.turns.is_multiple_of(KERNEL_EVERY) {
+            self.now = Instant::now();
+            busy |= self.look_at_kernel();
+            self.do_what_is_due();
+        }
+        busy | self.look_at_flows()
+    }
+
+    fn tools(&mut self) -> (&mut Gateway, Tools<'_>) {
+        let tools = Tools {
+            host: &self.host,
+            poller: &self.poller,
+            kernel: &self.kernel,
+            program: &self.program,
+            now: self.now,
+        };
+        (&mut self.gateway, tools)
+    }
+
+    fn look_at_flows(&mut self) -> bool {
+        let (gateway, tools) = self.tools();
+        gateway.look(&tools)
+    }
+
+    fn heed_events(&mut self, events: &[Event]) {
+        for event in events {
+            if let Some(door) = doors::number(event.token) {
+                self.welcome(door);
+                continue;
+            }
+            let slot = event.token as u32;
+            if event.failed {
+                self.gateway.failed(slot, &self.poller);
+            }
+            self.gateway.list(slot);
+        }
+    }
+
+    fn welcome(&mut self, door: usize) {
+        let (gateway, tools) = self.tools();
+        if gateway.welcome(&tools, door) {
+            self.try_again();
+        }
+    }
+
+    fn try_again(&mut self) {
+        self.again = Some(self.now + TRY_AGAIN);
+    }
+
+    /// Sleeps until something happens anywhere.
+    fn sleep(&mut self, spin: &Spin) {
+        let news = self.gateway.watcher.arm();
+        if !news {
+            let begun = Instant::now();
+            let timeout = self.due().map(|due| due.saturating_duration_since(begun));
+            let mut events = std::mem::take(&mut self.events);
+            let _ = self.poller.sleep(&mut events, timeout);
+            self.now = Instant::now();
+            spin.slept(self.now.duration_since(begun));
+            self.events = events;
+        }
+        self.gateway.watcher.disarm();
+        let events = std::mem::take(&mut self.events);
+        self.heed_events(&events);
+        self.events = events;
+        self.look_at_kernel();
+        self.do_what_is_due();
+        self.gateway.hear();
+        self.look_at_flows();
+    }
+
+    /// When the loop must turn again at the latest.
+    fn due(&self) -> Option<Instant> {
+        let last = self.alone.map(|alone| alone + LAST_WORDS);
+        let all = [self.janitor.due(), self.again, last];
+        all.into_iter().flatten().min()
+    }
+
+    fn do_what_is_due(&mut self) {
+        if self.janitor.due().is_some_and(|due| due <= self.now) {
+            self.sweep();
+        }
+        if self.again.is_some_and(|due| due <= self.now) {
+            self.again = None;
+            let crowded: Vec<usize> = self.gateway.doors.crowded().collect();
+            for door in crowded {
+                self.welcome(door);
+            }
+            // Whoever could not be taken for want of descriptors.
+            self.watch_doors_of_the_kernel();
+        }
+        if self.processes.is_stale(&self.program) {
+            self.look_at_processes();
+        }
+    }
+
+    fn watch_doors_of_the_kernel(&self) {
+        // Watched already, in most cases.
+        let _ = self.kernel.add(self.gateway.listener(), Token::Gateway);
+        let _ = self.kernel.add(&self.service, Token::Service);
+    }
+
+    /// True when there was anything.
+    fn look_at_kernel(&mut self) -> bool {
+        let mut news = std::mem::take(&mut self.news);
+        self.kernel.look(&mut news);
+        let any = !news.is_empty();
+        for News { token, hung_up } in news.drain(..) {
+            self.heed(token, hung_up);
+        }
+        self.news = news;
+        any
+    }
+
+    fn heed(&mut self, token: Token, hung_up: bool) {
+        let mut asked = Vec::new();
+        match token {
+            Token::Flow(slot) => {
+                let (gateway, tools) = self.tools();
+                gateway.woken(&tools, slot, hung_up);
+            }
+            Token::Gateway => {
+                let (gateway, tools) = self.tools();
+                if !gateway.accept(&tools) {
+                    self.kernel.remove(self.gateway.listener());
+                    self.try_again();
+                }
+            }
+            Token::Service => {
+                let taken = self.questions.take(&self.service, &self.kernel, &mut asked);
+                if !taken {
+                    self.kernel.remove(&self.service);
+                    self.try_again();
+                }
+            }
+            Token::Question(number) => self.questions.read(number, &mut asked),
+            Token::Helper => self.strangers.take_in(),
+            Token::Process(entry) => self.process_ended(entry as usize),
+            Token::Guardian => self.guardian = None,
+        }
+        for question in asked {
+            self.answer(question);
+        }
+    }
+
+    fn answer(&mut self, asked: Asked) {
+        let uid = asked.by.uid.as_raw();
+        let pid = asked.by.pid.as_raw_nonzero().get() as u32;
+        let mut known = uid == self.config.uid || uid == 0;
+        if !known {
+            self.look_at_processes();
+            known = self.processes.has(pid);
+        }
+        if !known {
+            return asked.say(libc::EPERM);
+        }
+        match asked.question {
+            Question::Attach => asked.give(&self.file, self.settings_text()),
+            Question::Arena(host) => self.give_arena(host, asked),
+            Question::Listen(slot) => {
+                let both = (&self.host, &self.poller);
+                let opened = self.gateway.doors.open(both, &self.program, slot);
+                asked.say(opened.err().unwrap_or(0));
+            }
+            Question::Look => {
+                self.look_at_processes();
+                self.janitor.look_soon(self.now);
+                asked.say(0);
+            }
+            Question::List => match crate::listing::write(self) {
+                Ok(file) => asked.give(file, String::new()),
+                Err(error) => asked.say(error.raw_os_error()),
+            },
+        }
+    }
+
+    fn give_arena(&mut self, host: HostId, asked: Asked) {
+        if host == self.config.host {
+            asked.give(&self.file, String::new());
+        } else if host == self.gateway.arena().host() {
+            asked.give(&self.gateway.file, String::new());
+        } else if let Some(file) = self.strangers.file(host) {
+            asked.give(file, String::new());
+        } else {
+            self.strangers.fetch(self.network, host, asked.to);
+        }
+    }
+
+    /// What a process is told when it attaches: lines of a word and its value.
+    fn settings_text(&self) -> String {
+        let settings = &self.config.settings;
+        let mut text = format!("net {}\n", settings.network());
+        for address in self.host.addresses() {
+            text += &format!("address {address}\n");
+        }
+        for route in &self.routes {
+            text += &format!("route {route}\n");
+        }
+        let spin = settings.time(Knob::Spin).as_micros();
+        let nodelay = u8::from(settings.flag(Knob::NoDelay));
+        let gateway = self.gateway.arena().host();
+        text += &format!("loopback yes\nspin {spin}\nnodelay {nodelay}\ngateway {gateway:016x}\n");
+        text
+    }
+
+    fn look_at_processes(&mut self) {
+        let mut dead = Vec::new();
+        self.processes.look(&self.program, &self.kernel, &mut dead);
+        for entry in dead {
+            self.bury(entry);
+        }
+        self.visited |= !self.processes.is_empty();
+        self.alone = match self.processes.is_empty() {
+            true => self.alone.or(Some(self.now)),
+            false => None,
+        };
+    }
+
+    fn process_ended(&mut self, entry: usize) {
+        if self.processes.ended(entry, &self.program) {
+            self.bury(entry);
+        }
+        self.look_at_processes();
+    }
+
+    /// A dead process holds nothing any more.
+    fn bury(&mut self, entry: usize) {
+        let held: Vec<u32> = self.program.held_by(entry).collect();
+        self.program.leave(entry);
+        let others = Known(&self.strangers, &self.gateway, &self.program);
+        let swept = self.janitor.bury(&self.program, held, &others, self.now);
+        self.after(&swept);
+    }
+
+    fn sweep(&mut self) {
+        if self.strangers.forget_the_dead() {
+            let known = |host| self.strangers.arena(host).is_some();
+            let own = [self.config.host, self.gateway.arena().host()];
+            let gone = |host| !own.contains(&host) && !known(host);
+            self.program.forget_news(gone);
+        }
+        let others = Known(&self.strangers, &self.gateway, &self.program);
+        let swept = self.janitor.sweep(&self.program, &others, self.now);
+        self.after(&swept);
+    }
+
+    fn after(&mut self, swept: &Swept) {
+        let own = self.gateway.arena().host();
+        for end in swept.ends.iter().filter(|end| end.host == own) {
+            self.gateway.list(end.slot);
+        }
+        if swept.freed > 0 {
+            self.gateway.doors.prune(&self.program);
+        }
+    }
+
+    /// Whether nobody is left, and everything was delivered.
+    fn is_over(&mut self) -> bool {
+        if self.guardian.is_some() || !self.processes.is_empty() {
+            return false;
+        }
+        self.now = Instant::now();
+        self.look_at_processes();
+        let Some(alone) = self.alone else {
+            return false;
+        };
+        let late = self.now.duration_since(alone) >= LAST_WORDS;
+        // Without a guardian the first process is waited for.
+        let began = self.visited || self.config.guardian.is_some();
+        if began {
+            self.gateway.doors.close_all();
+        }
+        late || began && self.gateway.open == 0
+    }
+}
+
+/// The programs that the carrier knows.
+struct Known<'a>(&'a Strangers, &'a Gateway, &'a Arc<Arena>);
+
+impl Others for Known<'_> {
+    fn arena(&self, host: HostId) -> Option<Arc<Arena>> {
+        let Known(strangers, gateway, program) = self;
+        if host == program.host() {
+            Some((*program).clone())
+        } else if host == gateway.arena().host() {
+            Some(gateway.arena().clone())
+        } else {
+            strangers.arena(host).cloned()
+        }
+    }
+}
+
+fn guard(pid: u32) -> Option<OwnedFd> {
+    let open = |pid| -> Result<OwnedFd, Errno> { pidfd_open(pid, PidfdFlags::empty()) };
+    open(Pid::from_raw(pid as i32)?).ok()
+}

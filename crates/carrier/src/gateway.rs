@@ -1,0 +1,373 @@
+//! The gateway: streams between the program and the carrier, from their beginning to their end.
+
+use crate::doors::Doors;
+use crate::flow::{Around, End, Flow, Joined, Next};
+use crate::kernel::{Kernel, Token};
+use crate::tcp::Tcp;
+use crate::udp::{SCRATCH, Udp};
+use gannet::{Host, Poller, TcpStream};
+use gannet_local::meet::{self, Met, Wish};
+use gannet_local::name::{self, Network};
+use gannet_local::slot::{Kind, flags};
+use gannet_local::{Arena, Drained, Geometry, HostId, Peers, Stream, Watcher, drain};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, sockopt};
+use std::sync::Arc;
+use std::time::Instant;
+
+const SOCKET: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    peers: Peers,
+    /// Its memory, for the program's processes.
+    pub(crate) file: OwnedFd,
+    holder: usize,
+    listener: OwnedFd,
+    /// The program's number.
+    program: HostId,
+    pub(crate) watcher: Watcher,
+    /// By slot.
+    pub(crate) flows: Vec<Option<Box<Flow>>>,
+    pub(crate) doors: Doors,
+    /// Flows to look at in this turn.
+    list: Vec<u32>,
+    /// Flows joined to something.
+    pub(crate) open: usize,
+    scratch: Vec<u8>,
+    /// Datagrams for programs that did not read theirs.
+    pub(crate) dropped: u64,
+    uid: u32,
+}
+
+/// What of the carrier the gateway works with.
+pub(crate) struct Tools<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) poller: &'a Poller,
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) program: &'a Arc<Arena>,
+    pub(crate) now: Instant,
+}
+
+impl Gateway {
+    /// A gateway with the number `host`, for `program`.
+    pub(crate) fn open(
+        network: Network,
+        host: HostId,
+        geometry: Geometry,
+        program: &Arc<Arena>,
+        uid: u32,
+    ) -> Result<Gateway, Errno> {
+        let (file, arena) = Arena::create_alone(host, geometry)?;
+        let arena = Arc::new(arena);
+        let holder = arena.enter(std::process::id()).ok_or(Errno::NOMEM)?;
+        let peers = Peers::new(arena.clone(), network);
+        peers.insert(program.clone());
+        let listener = meet::bind(&name::gateway(network, program.host())?, SOCKET)?;
+        rustix::net::listen(&listener, 4096)?;
+        Ok(Gateway {
+            peers,
+            file,
+            holder,
+            listener,
+            program: program.host(),
+            watcher: Watcher::new(arena, holder),
+            flows: Vec::new(),
+            doors: Doors::default(),
+            list: Vec::new(),
+            open: 0,
+            scratch: vec![0; SCRATCH],
+            dropped: 0,
+            uid,
+        })
+    }
+
+    /// Its memory.
+    pub(crate) fn arena(&self) -> &Arc<Arena> {
+        self.peers.own()
+    }
+
+    pub(crate) fn listener(&self) -> &OwnedFd {
+        &self.listener
+    }
+
+    /// Takes the streams that processes of the program have opened to the carrier. False when the
+    /// kernel has no descriptor left for them.
+    pub(crate) fn accept(&mut self, tools: &Tools<'_>) -> bool {
+        loop {
+            match meet::accept(&self.peers, self.holder, &self.listener, SOCKET) {
+                Ok(met) => self.admit(tools, met),
+                Err(Errno::AGAIN) => return true,
+                Err(Errno::NOBUFS | Errno::CONNABORTED) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Somebody has opened a stream to the carrier: joins it to what it asks for.
+    fn admit(&mut self, tools: &Tools<'_>, met: Met) {
+        let own = self.peers.own().clone();
+        let slot = own.own(met.slot);
+        let end = End {
+            fd: met.fd,
+            slot: met.slot,
+        };
+        let joined = match self.may_open(&end.fd) && slot.peer_name().host == self.program {
+            false => Err(libc::EPERM),
+            true => self.join(tools, &end),
+        };
+        match joined {
+            Ok(joined) => self.begin(tools, end, joined),
+            Err(errno) => {
+                let _ = meet::say_no(&end.fd, Errno::from_raw_os_error(errno));
+                self.free(end.slot);
+            }
+        }
+    }
+
+    /// The same user, or root. The name of a stream cannot be taken by anybody else while the
+    /// program's process has it, so that programs which change their user are known by that.
+    fn may_open(&self, fd: &OwnedFd) -> bool {
+        let uid = |who: rustix::net::UCred| who.uid.as_raw();
+        let whose = sockopt::socket_peercred(fd).map(uid);
+        whose.is_ok_and(|uid| uid == self.uid || uid == 0 || self.uid == 0)
+    }
+
+    fn join(&mut self, tools: &Tools<'_>, end: &End) -> Result<Joined, i32> {
+        let own = self.peers.own().clone();
+        let slot = own.own(end.slot);
+        match slot.kind() {
+            Some(Kind::Stream) => {
+                let (from, to) = (meet::plain(slot.remote()), meet::plain(slot.local()));
+                let tcp = Tcp::begin(tools.host, end.slot, from, to)?;
+                Ok(Joined::Tcp(Box::new(tcp)))
+            }
+            Some(Kind::Datagrams) => {
+                let mut around = self.around(tools, &own);
+                let udp = Udp::open(tools.host, end, &mut around)?;
+                Ok(Joined::Udp(Box::new(udp)))
+            }
+            _ => Err(libc::EPROTONOSUPPORT),
+        }
+    }
+
+    /// A stream is joined to something: watches both.
+    fn begin(&mut self, tools: &Tools<'_>, end: End, joined: Joined) {
+        let slot = end.slot;
+        self.watcher.add(slot, tools.program);
+        // Fails when the kernel's memory runs out: then only news of the program tells.
+        let _ = tools.kernel.add(&end.fd, Token::Flow(slot));
+        let place = slot as usize;
+        if self.flows.len() <= place {
+            self.flows.resize_with(place + 1, || None);
+        }
+        if let Some(entry) = self.flows.get_mut(place) {
+            *entry = Some(Box::new(Flow {
+                end,
+                joined,
+                listed: false,
+            }));
+        }
+        self.open += 1;
+        self.list(slot);
+    }
+
+    /// Takes the connections that wait at a door. True when the program's listener has no room for
+    /// the next one.
+    pub(crate) fn welcome(&mut self, tools: &Tools<'_>, door: usize) -> bool {
+        loop {
+            let Some(open) = self.doors.get_mut(door) else {
+                return false;
+            };
+            let Some(tcp) = open.next() else {
+                open.watch(tools.poller, door, true);
+                return false;
+            };
+            let (Ok(local), Ok(remote)) = (tcp.local_addr(), tcp.peer_addr()) else {
+                continue;
+            };
+            let (local, remote) = (meet::plain(local), meet::plain(remote));
+            let network = self.peers.network();
+            let names = open.names(network, self.program, local);
+            let wish = Wish {
+                local: remote,
+                remote: local,
+                kind: Kind::Stream,
+                socket: SOCKET,
+            };
+            let mut names = names.into_iter();
+            match meet::open(&self.peers, self.holder, wish, false, &mut names) {
+                Ok(met) => self.hand_over(tools, met, tcp),
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => {
+                    open.waiting = Some(tcp);
+                    open.watch(tools.poller, door, false);
+                    return true;
+                }
+                // Nobody listens any more; the connection is reset.
+                Err(_) => {
+                    let _ = tcp.set_linger(Some(std::time::Duration::ZERO));
+                    self.doors.prune(tools.program);
+                }
+            }
+        }
+    }
+
+    fn hand_over(&mut self, tools: &Tools<'_>, met: Met, tcp: TcpStream) {
+        let tcp = Box::new(Tcp::accepted(tcp, met.slot));
+        let end = End {
+            fd: met.fd,
+            slot: met.slot,
+        };
+        self.begin(tools, end, Joined::Tcp(tcp));
+    }
+
+    fn flow(&mut self, slot: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(slot as usize)?.as_deref_mut()
+    }
+
+    /// This flow is to be looked at.
+    pub(crate) fn list(&mut self, slot: u32) {
+        let Some(flow) = self.flow(slot) else { return };
+        if !std::mem::replace(&mut flow.listed, true) {
+            self.list.push(slot);
+        }
+    }
+
+    /// All flows are to be looked at.
+    pub(crate) fn list_all(&mut self) {
+        for slot in 0..self.flows.len() {
+            self.list(slot as u32);
+        }
+    }
+
+    /// The poller says that what a flow is joined to has failed.
+    pub(crate) fn failed(&mut self, slot: u32, poller: &Poller) {
+        if let Some(Joined::Tcp(tcp)) = self.flow(slot).map(|flow| &mut flow.joined) {
+            tcp.has_failed(poller);
+        }
+    }
+
+    /// The kernel says that a flow's descriptor has wake-ups, an answer, or a hang-up.
+    pub(crate) fn woken(&mut self, tools: &Tools<'_>, slot: u32, hung_up: bool) {
+        let Gateway { peers, flows, .. } = self;
+        let Some(Some(flow)) = flows.get_mut(slot as usize) else {
+            return;
+        };
+        let own = peers.own().own(slot);
+        if own.flags() & flags::RESOLVED == 0 {
+            meet::resolve(peers, slot, flow.end.fd.as_fd());
+        }
+        let mut gone = hung_up;
+        if own.flags() & flags::RESOLVED != 0 {
+            gone |= drain(flow.end.fd.as_fd()) == Drained::HungUp;
+        }
+        if gone {
+            let program = Some(&**tools.program);
+            Stream::new(peers.own(), slot, program, flow.end.fd.as_fd()).hung_up();
+            tools.kernel.remove(&flow.end.fd);
+        }
+        self.list(slot);
+    }
+
+    /// Follows what the program's processes did. True when there was anything.
+    pub(crate) fn hear(&mut self) -> bool {
+        if !self.watcher.has_news() {
+            return false;
+        }
+        let mut heard = std::mem::take(&mut self.list);
+        let known = heard.len();
+        let sure = self.watcher.collect(&mut heard);
+        self.list = Vec::with_capacity(heard.len());
+        for (n, slot) in heard.into_iter().enumerate() {
+            match n < known {
+                true => self.list.push(slot),
+                false => self.list(slot),
+            }
+        }
+        if !sure {
+            self.list_all();
+        }
+        true
+    }
+
+    /// Looks at all flows of the list. True when there were any.
+    pub(crate) fn look(&mut self, tools: &Tools<'_>) -> bool {
+        if self.list.is_empty() {
+            return false;
+        }
+        let own = self.peers.own().clone();
+        let mut list = std::mem::take(&mut self.list);
+        for slot in list.drain(..) {
+            self.look_at(tools, &own, slot);
+        }
+        // Those that have their turn again were listed meanwhile.
+        if self.list.is_empty() {
+            self.list = list;
+        }
+        true
+    }
+
+    fn look_at(&mut self, tools: &Tools<'_>, own: &Arena, slot: u32) {
+        let Some(mut flow) = self.flows.get_mut(slot as usize).and_then(Option::take) else {
+            return;
+        };
+        flow.listed = false;
+        if own.own(slot).flags() & flags::RESOLVED == 0 {
+            meet::resolve(&self.peers, slot, flow.end.fd.as_fd());
+        }
+        let mut around = self.around(tools, own);
+        let next = match &mut flow.joined {
+            Joined::Tcp(tcp) => tcp.look(&flow.end, &mut around),
+            Joined::Udp(udp) => udp.look(&flow.end, &mut around),
+            Joined::Nothing => Next::Wait,
+        };
+        if matches!(next, Next::Over | Next::Refused) {
+            flow.joined = Joined::Nothing;
+            self.open = self.open.saturating_sub(1);
+        }
+        let over = matches!(flow.joined, Joined::Nothing);
+        if next == Next::Refused || over && self.is_forgotten(tools, &flow) {
+            self.watcher.remove(slot, self.program);
+            drop(flow);
+            self.free(slot);
+            return;
+        }
+        if let Some(place) = self.flows.get_mut(slot as usize) {
+            *place = Some(flow);
+        }
+        if next == Next::Again {
+            self.list(slot);
+        }
+    }
+
+    /// Whether the program needs the memory of this end no more. One that was never accepted may
+    /// still be: as long as its listener lives.
+    fn is_forgotten(&self, tools: &Tools<'_>, flow: &Flow) -> bool {
+        let own = self.peers.own();
+        let known = own.own(flow.end.slot).flags();
+        if known & flags::RESOLVED == 0 {
+            return known & (flags::HUNG_UP | flags::BROKEN) != 0;
+        }
+        let fd = flow.end.fd.as_fd();
+        Stream::new(own, flow.end.slot, Some(tools.program), fd).is_forgotten()
+    }
+
+    fn free(&self, slot: u32) {
+        let own = self.peers.own();
+        own.let_go(self.holder, slot);
+        own.free(slot);
+    }
+
+    fn around<'a>(&'a mut self, tools: &'a Tools<'_>, own: &'a Arena) -> Around<'a> {
+        Around {
+            own,
+            program: tools.program,
+            poller: tools.poller,
+            scratch: &mut self.scratch,
+            now: tools.now,
+            dropped: &mut self.dropped,
+        }
+    }
+}

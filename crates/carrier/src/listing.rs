@@ -1,0 +1,178 @@
+//! The sockets of the program as text, for `gannet ss`: a line each, words of a name and a value.
+//!
+//! ```text
+//! gannet-listing 1
+//! host number=... network=... carrier=PID connections=N dropped=N
+//! socket kind=tcp state=ESTAB recvq=0 sendq=0 local=... peer=... inode=N pids=1,2 way=direct
+//! ```
+//! `way` says what is at the other end: `direct` a program of the network, `carried` a connection
+//! of the carrier's, whose figures follow.
+
+use crate::carrier::Carrier;
+use gannet_local::slot::{Kind, PeerSlot, State, flags, receiver, sent};
+use gannet_local::{Arena, PROCESSES};
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+/// Writes the listing into a file of its own, to be read from its beginning.
+pub(crate) fn write(carrier: &Carrier) -> Result<OwnedFd, Errno> {
+    let text = text(carrier);
+    let file = memfd_create("gannet-listing", MemfdFlags::CLOEXEC)?;
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        let n = rustix::io::write(&file, rest)?;
+        rest = rest.get(n..).unwrap_or_default();
+    }
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+    Ok(file)
+}
+
+fn text(carrier: &Carrier) -> String {
+    let holders = holders(&carrier.program);
+    let mut text = String::from("gannet-listing 1\n");
+    let name = carrier.config.settings.network();
+    let _ = writeln!(
+        text,
+        "host number={:016x} network={name} carrier={} connections={} dropped={}",
+        carrier.config.host,
+        std::process::id(),
+        carrier.host.connections(),
+        carrier.gateway.dropped,
+    );
+    for n in carrier.program.allocated() {
+        let slot = carrier.program.peer(n);
+        if let Some(kind) = slot.kind() {
+            let pids = holders.get(&n).map_or(&[][..], Vec::as_slice);
+            describe(carrier, slot, kind, pids, &mut text);
+        }
+    }
+    text
+}
+
+/// Which processes hold a slot.
+fn holders(program: &Arena) -> HashMap<u32, Vec<u32>> {
+    let mut all: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in 0..PROCESSES {
+        let pid = program.pid_of(entry);
+        if pid != 0 {
+            for n in program.held_by(entry) {
+                all.entry(n).or_default().push(pid);
+            }
+        }
+    }
+    all
+}
+
+fn describe(carrier: &Carrier, slot: PeerSlot<'_>, kind: Kind, pids: &[u32], text: &mut String) {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let what = match kind {
+        Kind::Datagrams => "udp",
+        Kind::Stream | Kind::Listener => "tcp",
+    };
+    let other = OtherEnd::of(carrier, slot, kind);
+    let _ = writeln!(
+        text,
+        "socket kind={what} state={} recvq={} sendq={} local={} peer={} inode={} pids={} way={}{}",
+        state(slot, kind, other.slot),
+        other.there,
+        other.under_way,
+        slot.local(),
+        slot.remote(),
+        slot.inode(),
+        pids.join(","),
+        other.way,
+        other.figures,
+    );
+}
+
+/// What is known of a socket by looking at its other end.
+struct OtherEnd<'a> {
+    slot: Option<PeerSlot<'a>>,
+    way: &'static str,
+    there: u64,
+    under_way: u64,
+    figures: String,
+}
+
+impl<'a> OtherEnd<'a> {
+    fn of(carrier: &'a Carrier, slot: PeerSlot<'a>, kind: Kind) -> OtherEnd<'a> {
+        let mut end = OtherEnd {
+            slot: None,
+            way: "",
+            there: 0,
+            under_way: 0,
+            figures: String::new(),
+        };
+        if kind == Kind::Listener {
+            end.way = "listener";
+            return end;
+        }
+        let known = slot.flags();
+        let name = slot.peer_name();
+        let gateway = carrier.gateway.arena();
+        let carried = known & flags::CARRIED != 0 || name.host == gateway.host();
+        end.way = if carried { "carried" } else { "direct" };
+        let arena = match name.host {
+            host if host == gateway.host() => Some(gateway),
+            host if host == carrier.program.host() => Some(&carrier.program),
+            host => carrier.strangers.arena(host),
+        };
+        let Some(arena) = arena.filter(|_| known & flags::RESOLVED != 0) else {
+            end.under_way = slot.produced();
+            return end;
+        };
+        let peer = arena.peer(name.slot);
+        if peer.generation() != name.generation {
+            return end;
+        }
+        end.slot = Some(peer);
+        end.there = peer.produced().saturating_sub(slot.consumed());
+        end.under_way = slot.produced().saturating_sub(peer.consumed());
+        if carried {
+            end.add_figures(peer);
+        }
+        end
+    }
+
+    fn add_figures(&mut self, peer: PeerSlot<'_>) {
+        let figures = peer.figures();
+        let in_tcp = figures.in_flight.saturating_add(figures.unsent);
+        self.under_way = self.under_way.saturating_add(in_tcp.into());
+        self.figures = format!(
+            " rtt={} rttvar={} rto={} cwnd={} ssthresh={} mss={} retrans={} unacked={} snd_wnd={}",
+            figures.rtt,
+            figures.rtt_variation,
+            figures.rto,
+            figures.congestion_window,
+            figures.slow_start_threshold,
+            figures.send_mss,
+            figures.retransmissions,
+            figures.in_flight,
+            figures.send_window,
+        );
+    }
+}
+
+/// The state as ss names it.
+fn state(slot: PeerSlot<'_>, kind: Kind, other: Option<PeerSlot<'_>>) -> &'static str {
+    match (kind, slot.state()) {
+        (Kind::Datagrams, _) => return "UNCONN",
+        (Kind::Listener, State::Listen) => return "LISTEN",
+        (_, State::SynSent) => return "SYN-SENT",
+        (_, State::Closed) | (Kind::Listener, _) => return "UNCONN",
+        _ => {}
+    }
+    let ended = slot.sent() & sent::FIN != 0;
+    let closed = slot.receiver() & receiver::CLOSED != 0;
+    let others = other.is_some_and(|other| other.sent() & sent::FIN != 0);
+    match (ended, others) {
+        (false, false) => "ESTAB",
+        (false, true) => "CLOSE-WAIT",
+        (true, false) if closed => "FIN-WAIT-1",
+        (true, false) => "FIN-WAIT-2",
+        (true, true) => "LAST-ACK",
+    }
+}

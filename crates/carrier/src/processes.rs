@@ -1,0 +1,82 @@
+//! The processes of the program: who lives, and what the dead held.
+
+use crate::kernel::{Kernel, Token};
+use gannet_local::{Arena, PROCESSES};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A process that is watched.
+#[derive(Debug)]
+struct Watched {
+    pid: u32,
+    /// Readable when it has ended; none when descriptors ran out.
+    _fd: Option<OwnedFd>,
+}
+
+/// The table of processes, as far as it has been looked at.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    entries: Vec<Option<Watched>>,
+    /// [`Arena::entered`] at the last look.
+    seen: Option<u32>,
+}
+
+impl Processes {
+    pub(crate) fn new() -> Processes {
+        Processes {
+            entries: (0..PROCESSES).map(|_| None).collect(),
+            seen: None,
+        }
+    }
+
+    /// Whether processes entered since the last look.
+    pub(crate) fn is_stale(&self, arena: &Arena) -> bool {
+        self.seen != Some(arena.entered())
+    }
+
+    /// Looks at the table: watches whoever is new. Entries whose process has ended already are
+    /// added to `dead`.
+    pub(crate) fn look(&mut self, arena: &Arena, kernel: &Kernel, dead: &mut Vec<usize>) {
+        self.seen = Some(arena.entered());
+        for (n, entry) in self.entries.iter_mut().enumerate() {
+            let pid = arena.pid_of(n);
+            if entry.as_ref().map_or(0, |watched| watched.pid) == pid {
+                continue;
+            }
+            *entry = None;
+            if pid == 0 {
+                continue;
+            }
+            match watch(pid, n, kernel) {
+                Err(Errno::SRCH) => dead.push(n),
+                fd => *entry = Some(Watched { pid, _fd: fd.ok() }),
+            }
+        }
+    }
+
+    /// The kernel says that the process of this entry has ended. False when the entry is another's
+    /// by now.
+    pub(crate) fn ended(&mut self, n: usize, arena: &Arena) -> bool {
+        let watched = self.entries.get_mut(n).and_then(Option::take);
+        watched.is_some_and(|watched| watched.pid == arena.pid_of(n))
+    }
+
+    /// Whether nobody lives, as far as is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.iter().all(Option::is_none)
+    }
+
+    /// Whether `pid` is one of them.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        let mut all = self.entries.iter().flatten();
+        all.any(|watched| watched.pid == pid)
+    }
+}
+
+fn watch(pid: u32, entry: usize, kernel: &Kernel) -> Result<OwnedFd, Errno> {
+    let pid = Pid::from_raw(pid as i32).ok_or(Errno::SRCH)?;
+    let fd = pidfd_open(pid, PidfdFlags::empty())?;
+    kernel.add(&fd, Token::Process(entry as u32))?;
+    Ok(fd)
+}

@@ -1,0 +1,143 @@
+//! Another process starts a carrier, and waits until it is ready.
+
+use crate::config::Config;
+use crate::serve::{Trouble, serve};
+use gannet::settings::{HANDOVER, Settings};
+use gannet_local::HostId;
+use gannet_local::name::Network;
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+/// The variable that names the carrier to the processes of its program.
+const ATTACH: &str = "GANNET_ATTACH";
+/// What a carrier says when it is ready.
+const READY: &str = "ready\n";
+
+/// A carrier that is ready.
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    /// The network.
+    pub network: Network,
+    /// The number of the program.
+    pub host: HostId,
+    /// The carrier's process.
+    pub pid: u32,
+}
+
+impl Started {
+    /// Name and value of the variable by which the program's processes find their carrier.
+    pub fn variable(&self) -> (&'static str, String) {
+        let Started { network, host, .. } = self;
+        (ATTACH, format!("{:016x}:{host:016x}", network.0))
+    }
+}
+
+/// Starts a carrier in a process of its own, in a session of its own: `program carrier ...`, whose
+/// arguments [`carry`] reads. Returns when programs can attach.
+///
+/// # Errors
+/// What the carrier says; that it could not be started.
+pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
+    let hint = "`gannet` as it was installed; more processes (ulimit -u)";
+    let failed = |error| Trouble::new("cannot start the carrier", error, hint);
+    let mut command = Command::new(program);
+    command
+        .args(arguments(config))
+        .env(HANDOVER, config.settings.handover())
+        .env_remove("LD_PRELOAD")
+        .env_remove(ATTACH)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().map_err(failed)?;
+    let pid = child.id();
+    let mut said = String::new();
+    let told = match child.stdout.take() {
+        Some(mut pipe) => pipe.read_to_string(&mut said),
+        None => Ok(0),
+    };
+    told.map_err(failed)?;
+    if said == READY {
+        return Ok(Started {
+            network: config.network(),
+            host: config.host,
+            pid,
+        });
+    }
+    // It has ended, or is about to.
+    let _ = child.wait();
+    match said.is_empty() {
+        true => Err(Trouble::new("cannot start the carrier", "it ended", hint)),
+        false => Err(Trouble::told(said.trim_end().to_owned())),
+    }
+}
+
+fn arguments(config: &Config) -> Vec<OsString> {
+    let mut all = vec!["carrier".to_owned(), format!("{:016x}", config.host)];
+    all.push(config.guardian.unwrap_or(0).to_string());
+    all.push(config.gateway.clone().unwrap_or_default());
+    for (network, gateway) in &config.routes {
+        all.push(format!("{network}={gateway}"));
+    }
+    all.into_iter().map(OsString::from).collect()
+}
+
+/// The carrier's process: `arguments` are those behind `carrier`. Says on its standard output that
+/// it is ready, or why not, and closes it.
+pub fn carry(arguments: &[String]) -> ExitCode {
+    // Fails when it leads a session already, which is as good.
+    let _ = rustix::process::setsid();
+    // No file system is in use because of the carrier.
+    let _ = std::env::set_current_dir("/");
+    let config = match read(arguments) {
+        Ok(config) => config,
+        Err(trouble) => return say(&trouble),
+    };
+    let ready = || {
+        let _ = std::io::stdout().write_all(READY.as_bytes());
+        let _ = std::io::stdout().flush();
+        close_output();
+    };
+    match serve(config, ready) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => say(&trouble),
+    }
+}
+
+fn say(trouble: &Trouble) -> ExitCode {
+    // Nobody else to tell.
+    let _ = write!(std::io::stdout(), "{trouble}");
+    ExitCode::FAILURE
+}
+
+/// Whoever waits for the end of the output must not wait for the carrier's.
+fn close_output() {
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
+
+fn read(arguments: &[String]) -> Result<Config, Trouble> {
+    let hint = "`gannet run`, which starts it";
+    let wrong = |why: &str| Trouble::new("cannot carry a program", why, hint);
+    let [host, guardian, gateway, routes @ ..] = arguments else {
+        return Err(wrong("arguments are missing"));
+    };
+    let settings = std::env::var(HANDOVER).unwrap_or_default();
+    let settings =
+        Settings::from_handover(&settings).map_err(|problem| Trouble::told(problem.to_string()))?;
+    let mut config = Config::new(settings);
+    let number = u64::from_str_radix(host, 16).ok().filter(|host| *host != 0);
+    config.host = number.ok_or_else(|| wrong("the number of the program is none"))?;
+    config.guardian = guardian.parse().ok().filter(|pid| *pid != 0);
+    config.gateway = Some(gateway.clone()).filter(|text| !text.is_empty());
+    for route in routes {
+        let (network, gateway) = route
+            .split_once('=')
+            .ok_or_else(|| wrong("a route is no route"))?;
+        config.routes.push((network.to_owned(), gateway.to_owned()));
+    }
+    Ok(config)
+}

@@ -1,0 +1,398 @@
+//! A stream joined to a TCP connection: bytes both ways, each end of a direction, and what breaks
+//! off on one side breaks off on the other.
+//!
+//! ```text
+//! connection --read--> ring in the gateway's arena --> program
+//! connection <--write-- scratch <--copy-- ring in the program's arena
+//! ```
+//! What arrives is copied once, into the ring. What leaves is copied out of the program's memory
+//! first, where it could change under the stack's hands.
+//!
+//! Back-pressure: a full ring is not read for, and TCP's window closes; a full send buffer leaves
+//! the bytes in the program's ring, which fills.
+
+use crate::flow::{Around, End, Next};
+use gannet::{CongestionControl, Host, Interest, Poller, TcpInfo, TcpStream, os_code};
+use gannet_local::options::CONGESTION;
+use gannet_local::slot::{PeerSlot, receiver};
+use gannet_local::{Figures, Hindrance, Opt, meet};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// Most bytes one way in one look, so that others have their turn.
+const BUDGET: usize = 256 << 10;
+/// How often a busy connection's figures are told.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+/// Ports that programs have without having asked for them.
+const EPHEMERAL: RangeInclusive<u16> = 32_768..=60_999;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Tcp {
+    tcp: TcpStream,
+    /// As the poller knows it.
+    token: u64,
+    interest: Option<Interest>,
+    /// Not open yet: the program waits to hear of it.
+    connecting: bool,
+    /// It has failed; what had arrived comes first.
+    failed: bool,
+    /// The peer's direction is over.
+    read_all: bool,
+    /// The ring has no room for what the peer sent.
+    ring_full: bool,
+    /// The program's direction is over.
+    written_all: bool,
+    /// The send buffer has no room for what the program sent.
+    blocked: bool,
+    /// [`PeerSlot::options_turn`] as far as it was heeded.
+    options: u32,
+    told: Option<Instant>,
+}
+
+impl Tcp {
+    fn new(tcp: TcpStream, slot: u32, connecting: bool) -> Tcp {
+        Tcp {
+            tcp,
+            token: u64::from(slot),
+            interest: None,
+            connecting,
+            failed: false,
+            read_all: false,
+            ring_full: false,
+            written_all: false,
+            blocked: connecting,
+            options: 0,
+            told: None,
+        }
+    }
+
+    /// Of a connection that was accepted for the program.
+    pub(crate) fn accepted(tcp: TcpStream, slot: u32) -> Tcp {
+        // None of these can fail: see their descriptions.
+        let _ = tcp.set_nonblocking(true);
+        Tcp::new(tcp, slot, false)
+    }
+
+    /// Begins the connection that the program asks for.
+    pub(crate) fn begin(
+        host: &Host,
+        slot: u32,
+        from: SocketAddr,
+        to: SocketAddr,
+    ) -> Result<Tcp, i32> {
+        let connect = |from| gannet::Connect::new(host).from(from).begin(to);
+        let begun = match connect(from) {
+            // A port that nobody asked for can be another one.
+            Err(error)
+                if error.kind() == ErrorKind::AddrNotAvailable
+                    && EPHEMERAL.contains(&from.port()) =>
+            {
+                connect(SocketAddr::new(from.ip(), 0))
+            }
+            other => other,
+        };
+        match begun {
+            Ok(tcp) => Ok(Tcp::new(tcp, slot, true)),
+            Err(error) => Err(code(&error)),
+        }
+    }
+
+    /// What the connection knows about itself.
+    pub(crate) fn info(&self) -> Option<TcpInfo> {
+        self.tcp.info().ok()
+    }
+
+    /// The poller says that it has failed.
+    pub(crate) fn has_failed(&mut self, poller: &Poller) {
+        self.failed = true;
+        self.want(poller, None);
+    }
+
+    /// Moves what can be moved.
+    pub(crate) fn look(&mut self, end: &End, around: &mut Around<'_>) -> Next {
+        if self.connecting && !self.is_open(end, around) {
+            return match self.connecting {
+                true if !end.is_left(around) => {
+                    self.want(around.poller, Some(Interest::WRITABLE));
+                    Next::Wait
+                }
+                _ => Next::Refused,
+            };
+        }
+        self.heed_options(end, around);
+        let moved = self.inward(end, around).and_then(|more| {
+            let out = self.outward(end, around)?;
+            Ok(more | out)
+        });
+        self.tell_figures(end, around);
+        match moved {
+            Err(errno) => self.break_off(end, around, errno),
+            Ok(_) if self.is_over(end, around) => {
+                end.stream(around).close(false);
+                Next::Over
+            }
+            Ok(more) => {
+                self.settle(around.poller);
+                if more { Next::Again } else { Next::Wait }
+            }
+        }
+    }
+
+    /// Whether the connection has come about by now; then the program is told. If it has failed,
+    /// `connecting` is false afterwards too.
+    fn is_open(&mut self, end: &End, around: &Around<'_>) -> bool {
+        let own = around.own.own(end.slot);
+        let error = match self.tcp.take_error() {
+            Ok(Some(error)) => Some(code(&error)),
+            _ if self.failed => Some(libc::ECONNABORTED),
+            _ => None,
+        };
+        if let Some(errno) = error {
+            self.connecting = false;
+            let _ = meet::say_no(&end.fd, Errno::from_raw_os_error(errno));
+            return false;
+        }
+        if self.tcp.is_connecting() {
+            return false;
+        }
+        self.connecting = false;
+        if let Ok(local) = self.tcp.local_addr() {
+            own.set_remote(meet::plain(local));
+        }
+        // A program that is gone meanwhile is noticed by its hang-up.
+        let _ = meet::say_yes(&end.fd, own.name());
+        true
+    }
+
+    /// From the connection to the program. True when there is more.
+    fn inward(&mut self, end: &End, around: &Around<'_>) -> Result<bool, i32> {
+        let stream = end.stream(around);
+        let mut left = BUDGET;
+        while !self.read_all {
+            if left == 0 {
+                return Ok(true);
+            }
+            let mut tcp = &self.tcp;
+            match stream.fill_with(left, |place| tcp.read(place)) {
+                Ok(Ok(0)) => {
+                    self.read_all = true;
+                    stream.finish();
+                }
+                Ok(Ok(n)) => left = left.saturating_sub(n),
+                Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => {
+                    self.ring_full = false;
+                    break;
+                }
+                Ok(Err(error)) => return Err(code(&error)),
+                Err(Hindrance::Wait) => {
+                    self.ring_full = true;
+                    break;
+                }
+                Err(Hindrance::End) => return self.unwanted(end, around),
+                Err(Hindrance::Reset | Hindrance::File(_)) => return Err(libc::ECONNRESET),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The program reads no more. While it still writes, what comes is thrown away.
+    fn unwanted(&mut self, end: &End, around: &Around<'_>) -> Result<bool, i32> {
+        self.ring_full = false;
+        if end.is_left(around) {
+            self.read_all = true;
+            return Ok(false);
+        }
+        let shut = end
+            .peer(around)
+            .is_some_and(|peer| peer.receiver() & receiver::SHUT != 0);
+        if !shut {
+            return Err(libc::ECONNRESET);
+        }
+        match self.tcp.discard(BUDGET) {
+            Ok(0) => self.read_all = true,
+            Ok(_) => return Ok(true),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(code(&error)),
+        }
+        Ok(false)
+    }
+
+    /// From the program to the connection. True when there is more.
+    fn outward(&mut self, end: &End, around: &mut Around<'_>) -> Result<bool, i32> {
+        let stream = end.stream(around);
+        let mut left = BUDGET;
+        while !self.written_all {
+            if left == 0 {
+                return Ok(true);
+            }
+            let n = match stream.receive_slice(around.scratch, true) {
+                Ok(n) => n,
+                Err(Hindrance::Wait) => {
+                    self.blocked = false;
+                    break;
+                }
+                Err(Hindrance::End) => {
+                    self.end_writing();
+                    break;
+                }
+                Err(Hindrance::Reset | Hindrance::File(_)) => return Err(libc::ECONNRESET),
+            };
+            let bytes = around.scratch.get(..n).unwrap_or_default();
+            let taken = match (&self.tcp).write(bytes) {
+                Ok(taken) => taken,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+                Err(error) => return Err(code(&error)),
+            };
+            // Bytes that were just looked at can be skipped.
+            let _ = stream.skip(taken);
+            left = left.saturating_sub(taken);
+            self.blocked = taken < n;
+            if self.blocked {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    fn end_writing(&mut self) {
+        self.written_all = true;
+        self.blocked = false;
+        // Fails when the connection has ended, which reading tells.
+        let _ = self.tcp.shutdown(Shutdown::Write);
+    }
+
+    /// Both directions are over; or the program's is, and nobody is there for the other one.
+    fn is_over(&self, end: &End, around: &Around<'_>) -> bool {
+        self.written_all && (self.read_all || end.is_left(around))
+    }
+
+    fn break_off(&mut self, end: &End, around: &Around<'_>, errno: i32) -> Next {
+        around.own.own(end.slot).set_reason(errno);
+        end.stream(around).close(true);
+        // Closing resets; without effect when the connection is gone already.
+        let _ = self.tcp.set_linger(Some(Duration::ZERO));
+        Next::Over
+    }
+
+    fn settle(&mut self, poller: &Poller) {
+        let reads = !self.read_all && !self.ring_full;
+        let interest = match (reads, self.blocked) {
+            (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+            (true, false) => Some(Interest::READABLE),
+            (false, true) => Some(Interest::WRITABLE),
+            (false, false) => None,
+        };
+        self.want(poller, interest);
+    }
+
+    fn want(&mut self, poller: &Poller, interest: Option<Interest>) {
+        let interest = interest.filter(|_| !self.failed);
+        if interest == self.interest {
+            return;
+        }
+        // These fail only for sockets of other hosts, and as `interest` rules out.
+        let _ = match (self.interest, interest) {
+            (None, Some(new)) => poller.add(&self.tcp, self.token, new),
+            (Some(_), Some(new)) => poller.modify(&self.tcp, self.token, new),
+            (_, None) => poller.delete(&self.tcp),
+        };
+        self.interest = interest;
+    }
+
+    /// Options that the program has set since.
+    fn heed_options(&mut self, end: &End, around: &Around<'_>) {
+        let Some(peer) = end.peer(around) else {
+            return;
+        };
+        let turn = peer.options_turn();
+        if turn == self.options {
+            return;
+        }
+        self.options = turn;
+        // A value out of range is the program's business: the option stays as it was.
+        let _ = set_options(&self.tcp, peer);
+    }
+
+    fn tell_figures(&mut self, end: &End, around: &Around<'_>) {
+        let fresh = self
+            .told
+            .is_some_and(|told| around.now.duration_since(told) < TELL_EVERY);
+        if fresh {
+            return;
+        }
+        self.told = Some(around.now);
+        if let Some(info) = self.info() {
+            around.own.own(end.slot).set_figures(&figures(&info));
+        }
+    }
+}
+
+fn code(error: &io::Error) -> i32 {
+    os_code(error).unwrap_or(libc::ECONNABORTED)
+}
+
+fn set_options(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
+    let seconds = |n: u32| Duration::from_secs(n.into());
+    let cork = peer.is_on(Opt::Cork);
+    if let Some(on) = peer.get(Opt::NoDelay) {
+        tcp.set_nodelay(on != 0 && !cork)?;
+    }
+    if let Some(on) = peer.get(Opt::KeepAlive) {
+        let idle = peer.get(Opt::KeepIdle).unwrap_or(7200);
+        tcp.set_keepalive((on != 0).then(|| seconds(idle.max(1))))?;
+    }
+    if let Some(time) = peer.get(Opt::UserTimeout) {
+        let time = Duration::from_millis(time.into());
+        tcp.set_user_timeout((!time.is_zero()).then_some(time))?;
+    }
+    if let Some(ttl) = peer.get(Opt::Ttl).filter(|ttl| (1..=255).contains(ttl)) {
+        tcp.set_ttl(ttl)?;
+    }
+    if let Some(tos) = peer.get(Opt::Tos) {
+        tcp.set_tos(tos as u8)?;
+    }
+    let named = peer.get(Opt::Congestion);
+    let named = named.and_then(|n| CONGESTION.get(n as usize));
+    if let Some(control) = named.and_then(|name| name.parse::<CongestionControl>().ok()) {
+        tcp.set_congestion_control(control)?;
+    }
+    if let Some(bytes) = peer
+        .get(Opt::MaxSegment)
+        .and_then(|n| u16::try_from(n).ok())
+    {
+        tcp.set_max_segment(bytes)?;
+    }
+    Ok(())
+}
+
+fn microseconds(time: Option<Duration>) -> u32 {
+    u32::try_from(time.unwrap_or_default().as_micros()).unwrap_or(u32::MAX)
+}
+
+fn figures(info: &TcpInfo) -> Figures {
+    let flag = |on: bool, bit: u32| u32::from(on) << bit;
+    let (own, peers) = info.window_scale.unwrap_or_default();
+    let scales = u32::from(own & 15) << 8 | u32::from(peers & 15) << 12;
+    Figures {
+        rtt: microseconds(info.rtt),
+        rtt_variation: microseconds(info.rtt_variation),
+        rto: microseconds(Some(info.rto)),
+        congestion_window: info.congestion_window,
+        slow_start_threshold: info.slow_start_threshold,
+        send_mss: info.send_mss,
+        receive_mss: info.receive_mss,
+        retransmissions: u32::try_from(info.retransmissions).unwrap_or(u32::MAX),
+        in_flight: info.in_flight,
+        send_window: info.send_window,
+        unsent: info.unsent,
+        options: flag(info.timestamps, 0)
+            | flag(info.sack, 1)
+            | flag(info.window_scale.is_some(), 2)
+            | flag(info.ecn, 3)
+            | scales,
+    }
+}

@@ -1,0 +1,296 @@
+//! Programs behind a carrier and hosts without one, over a channel.
+
+mod carried;
+
+use carried::{Program, carry, config, native, network, until};
+use gannet::{TcpListener, TcpStream, UdpSocket};
+use gannet_local::datagram::{HEADER, Header, What};
+use gannet_local::service::Question;
+use gannet_local::slot::{Kind, PeerSlot};
+use gannet_local::{Hindrance, Opt};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+fn at(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// Bytes that tell their place.
+fn pattern(len: usize) -> Vec<u8> {
+    let byte = |n: usize| (n ^ n >> 8 ^ n >> 16) as u8;
+    (0..len).map(byte).collect()
+}
+
+#[test]
+fn a_native_host_reaches_a_listener_of_the_program() {
+    let network = network("inward");
+    let config = config(&network, "10.1.0.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    assert!(program.settings.contains("address 10.1.0.1\n"));
+    assert!(program.settings.contains("route 10.1.0.0/24\n"));
+    let listener = program.listen(at("0.0.0.0:80"));
+
+    let client = std::thread::spawn({
+        let network = network.clone();
+        move || {
+            let host = native(&network, "10.1.0.2/24");
+            let mut stream = TcpStream::connect(&host, "10.1.0.1:80").unwrap();
+            let sent = pattern(3 << 20);
+            let writer = std::thread::spawn({
+                let (mut stream, sent) = (stream.try_clone().unwrap(), sent.clone());
+                move || {
+                    stream.write_all(&sent).unwrap();
+                    stream.shutdown(Shutdown::Write).unwrap();
+                }
+            });
+            let mut back = Vec::new();
+            stream.read_to_end(&mut back).unwrap();
+            writer.join().unwrap();
+            assert!(back == sent, "the bytes come back as they were");
+        }
+    });
+
+    let socket = listener.accept();
+    let slot = program.arena().peer(socket.slot);
+    assert_eq!(slot.local(), at("10.1.0.1:80"));
+    assert_eq!(slot.remote().ip(), at("10.1.0.2:0").ip());
+    let mut piece = vec![0; 50_000];
+    loop {
+        match socket.receive(&mut piece) {
+            Ok(n) => socket.send(&piece[..n]).unwrap(),
+            Err(end) => {
+                assert_eq!(end, Hindrance::End);
+                break;
+            }
+        }
+    }
+    let gateway = program.peers.get(slot.peer_name().host).unwrap();
+    let figures = gateway.peer(slot.peer_name().slot).figures();
+    assert!(figures.send_mss > 500 && figures.congestion_window > 0);
+    socket.close();
+    client.join().unwrap();
+    until("only the listener is left", || program.slots() == 1);
+    assert_eq!(gateway.allocated().count(), 0);
+}
+
+#[test]
+fn the_program_reaches_native_hosts_or_hears_why_not() {
+    let network = network("outward");
+    let config = config(&network, "10.1.1.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.1.2/24");
+    let listener = TcpListener::bind(&host, "10.1.1.2:9").unwrap();
+
+    let local = at("10.1.1.1:40000");
+    let socket = program.open(Kind::Stream, local, at("10.1.1.2:9")).unwrap();
+    let (mut stream, from) = listener.accept().unwrap();
+    assert_eq!(from, local);
+    socket.set(Opt::NoDelay, 1);
+    socket.send(b"question").unwrap();
+    socket.with(|stream| stream.finish());
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "question");
+    stream.write_all(b"answer").unwrap();
+    drop(stream);
+    assert_eq!(socket.receive_all().unwrap(), b"answer");
+    socket.close();
+
+    for (to, errno) in [
+        ("10.1.1.2:10", libc::ECONNREFUSED),
+        ("10.1.1.77:9", libc::EHOSTUNREACH),
+        ("192.0.2.1:9", libc::ENETUNREACH),
+    ] {
+        let outcome = program.open(Kind::Stream, local, at(to));
+        assert_eq!(outcome.err(), Some(errno), "{to}");
+    }
+}
+
+#[test]
+fn resets_pass_both_ways_with_their_reason() {
+    let network = network("resets");
+    let config = config(&network, "10.1.2.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.2.2/24");
+    let listener = TcpListener::bind(&host, "10.1.2.2:9").unwrap();
+    let open = |port| {
+        let local = SocketAddr::new(at("10.1.2.1:0").ip(), port);
+        program.open(Kind::Stream, local, at("10.1.2.2:9")).unwrap()
+    };
+
+    let socket = open(40_001);
+    let (stream, _) = listener.accept().unwrap();
+    stream.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    let mut out = [0; 8];
+    assert_eq!(socket.receive(&mut out), Err(Hindrance::Reset));
+    let name = program.arena().peer(socket.slot).peer_name();
+    let gateway = program.peers.get(name.host).unwrap();
+    let end: PeerSlot<'_> = gateway.peer(name.slot);
+    assert_eq!(end.reason(), libc::ECONNRESET);
+    socket.close();
+
+    let socket = open(40_002);
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.write_all(b"never read").unwrap();
+    until("bytes", || socket.with(|stream| stream.waiting()) > 0);
+    socket.close();
+    let error = stream.read(&mut out).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    until("nothing is left", || {
+        program.slots() == 0 && gateway.allocated().count() == 0
+    });
+}
+
+#[test]
+fn what_is_not_read_is_not_lost_and_stops_the_sender() {
+    let network = network("pressure");
+    let config = config(&network, "10.1.3.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.3.2/24");
+    let listener = TcpListener::bind(&host, "10.1.3.2:9").unwrap();
+    let local = at("10.1.3.1:40000");
+    let socket = program.open(Kind::Stream, local, at("10.1.3.2:9")).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let all = pattern(20 << 20);
+
+    stream.set_nonblocking(true).unwrap();
+    let mut written = 0;
+    let mut stuck = 0;
+    until("no room is left", || {
+        match stream.write(&all[written..]) {
+            Ok(n) => {
+                written += n;
+                stuck = 0;
+            }
+            Err(_) => stuck += 1,
+        }
+        stuck > 200
+    });
+    assert!(written < all.len(), "the sender was stopped");
+    stream.set_nonblocking(false).unwrap();
+    let rest = all[written..].to_vec();
+    let writer = std::thread::spawn(move || {
+        stream.write_all(&rest).unwrap();
+    });
+    let got = socket.receive_all().unwrap();
+    writer.join().unwrap();
+    assert!(got == all);
+}
+
+#[test]
+fn datagrams_are_records_and_so_are_their_errors() {
+    let network = network("datagrams");
+    let config = config(&network, "10.1.4.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.4.2/24");
+    let peer = UdpSocket::bind(&host, "10.1.4.2:53").unwrap();
+    let nobody = at("0.0.0.0:0");
+    let socket = program
+        .open(Kind::Datagrams, at("10.1.4.1:0"), nobody)
+        .unwrap();
+    let local = program.arena().peer(socket.slot).local();
+    assert_ne!(local.port(), 0, "the carrier chose a port");
+
+    let send = |header: Header, body: &[u8]| {
+        let record = [&header.pack()[..], body].concat();
+        socket.send(&record).unwrap();
+    };
+    send(Header::data(at("10.1.4.2:53"), 5), b"hello");
+    let mut out = [0; 2000];
+    let (n, from) = peer.recv_from(&mut out).unwrap();
+    assert_eq!((&out[..n], from), (&b"hello"[..], local));
+    peer.send_to(&pattern(1200), from).unwrap();
+    let next = || {
+        let mut out = vec![0; 4000];
+        let n = socket.receive(&mut out).unwrap();
+        out.truncate(n);
+        let head = Header::unpack(out.first_chunk::<HEADER>().unwrap()).unwrap();
+        (head, out.split_off(HEADER))
+    };
+    let (head, body) = next();
+    assert_eq!(head, Header::data(at("10.1.4.2:53"), 1200));
+    assert!(body == pattern(1200));
+
+    let connect = Header {
+        what: What::Connect,
+        ..Header::data(at("10.1.4.2:54"), 0)
+    };
+    send(connect, b"");
+    send(Header::data(at("10.1.4.2:54"), 1), b"x");
+    let (head, _) = next();
+    assert_eq!(
+        (head.what, head.code),
+        (What::Error, libc::ECONNREFUSED as u32)
+    );
+}
+
+#[test]
+fn two_programs_meet_directly_and_their_carriers_introduce_them() {
+    let network = network("direct");
+    let (one, two) = (
+        config(&network, "10.1.5.1/24"),
+        config(&network, "10.1.5.2/24"),
+    );
+    carry(one.clone());
+    carry(two.clone());
+    let (a, b) = (Program::attach(&one), Program::attach(&two));
+    let listener = b.listen(at("10.1.5.2:80"));
+    let there = a.open_directly(at("10.1.5.1:40000"), at("10.1.5.2:80"));
+    there.send(b"before it is accepted").unwrap();
+    let here = listener.accept();
+    let mut out = [0; 100];
+    let n = here.receive(&mut out).unwrap();
+    assert_eq!(&out[..n], b"before it is accepted");
+    there.wait_until_open().unwrap();
+    here.send(b"answer").unwrap();
+    let n = there.receive(&mut out).unwrap();
+    assert_eq!(&out[..n], b"answer");
+    // Let go of while the other end is still there: its carrier frees it afterwards.
+    there.close();
+    assert_eq!(here.receive(&mut out), Err(Hindrance::End));
+    here.close();
+    a.ask(Question::Look).unwrap();
+    b.ask(Question::Look).unwrap();
+    until("both are freed", || a.slots() == 0 && b.slots() == 1);
+}
+
+#[test]
+fn questions_that_stall_or_are_nonsense_hold_up_nobody() {
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+    let network = network("questions");
+    let config = config(&network, "10.1.6.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let name = gannet_local::name::carrier(config.network(), config.host).unwrap();
+    let connect = |text: &[u8]| {
+        let kind = SocketType::SEQPACKET;
+        let flags = SocketFlags::CLOEXEC;
+        let fd = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None).unwrap();
+        rustix::net::connect(&fd, &name).unwrap();
+        if !text.is_empty() {
+            rustix::net::send(&fd, text, SendFlags::empty()).unwrap();
+        }
+        fd
+    };
+    let mut silent: Vec<_> = (0..300).map(|_| connect(b"")).collect();
+    silent.push(connect(b"nonsense"));
+    silent.push(connect(&[7; 60]));
+    silent.push(connect(&[9; 12]));
+    assert!(program.ask(Question::Look).is_ok());
+    assert_eq!(
+        program.ask(Question::Arena(12345)).err(),
+        Some(rustix::io::Errno::CONNREFUSED)
+    );
+    let outcome = program.ask(Question::Listen(5)).err();
+    assert_eq!(outcome, Some(rustix::io::Errno::INVAL));
+    let listing = program.ask(Question::List).unwrap().file.unwrap();
+    let text = std::io::read_to_string(std::fs::File::from(listing)).unwrap();
+    assert!(text.starts_with("gannet-listing 1\nhost number="), "{text}");
+}
