@@ -1,0 +1,63 @@
+//! `getsockopt` and `setsockopt`.
+
+use super::Ret;
+use libc::c_void;
+use std::fmt;
+
+/// What `getsockopt` gave.
+#[derive(Debug, Clone)]
+pub(crate) struct OptionValue {
+    pub(crate) ret: Ret,
+    /// The length it said.
+    pub(crate) len: u32,
+    /// All bytes of the room that was given, cut to `len`.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl OptionValue {
+    /// The value as an `int`.
+    pub(crate) fn int(&self) -> Option<i32> {
+        let four = self.bytes.get(..4)?.try_into().ok()?;
+        Some(i32::from_ne_bytes(four))
+    }
+}
+
+impl fmt::Display for OptionValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.ret, self.int()) {
+            (Ret::Errno(_), _) => write!(out, "{}", self.ret),
+            (_, Some(value)) if self.bytes.len() == 4 => write!(out, "{value}"),
+            _ => write!(out, "len {} {:?}", self.len, self.bytes),
+        }
+    }
+}
+
+pub(crate) fn setsockopt(fd: i32, level: i32, name: i32, value: &[u8]) -> Ret {
+    let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
+    let bytes = value.as_ptr().cast::<c_void>();
+    call!(setsockopt(fd, level, name, bytes, len))
+}
+
+/// `setsockopt` of an `int`.
+pub(crate) fn set_int(fd: i32, level: i32, name: i32, value: i32) -> Ret {
+    setsockopt(fd, level, name, &value.to_ne_bytes())
+}
+
+/// `getsockopt` with room for `len` bytes.
+pub(crate) fn getsockopt(fd: i32, level: i32, name: i32, len: usize) -> OptionValue {
+    let mut bytes = vec![0_u8; len];
+    let mut size = u32::try_from(len).unwrap_or(u32::MAX);
+    let room = bytes.as_mut_ptr().cast::<c_void>();
+    let ret = call!(getsockopt(fd, level, name, room, &mut size));
+    bytes.truncate(size as usize);
+    OptionValue {
+        ret,
+        len: size,
+        bytes,
+    }
+}
+
+/// `getsockopt` of an `int`.
+pub(crate) fn get_int(fd: i32, level: i32, name: i32) -> OptionValue {
+    getsockopt(fd, level, name, 4)
+}

@@ -1,0 +1,73 @@
+//! From `socket` to `shutdown`.
+
+use super::{Addr, Ret};
+use std::ptr::null_mut;
+
+pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Ret {
+    call!(socket(domain, kind, protocol))
+}
+
+pub(crate) fn socketpair(domain: i32, kind: i32, protocol: i32) -> (Ret, [i32; 2]) {
+    let mut both = [-1; 2];
+    (
+        call!(socketpair(domain, kind, protocol, both.as_mut_ptr())),
+        both,
+    )
+}
+
+pub(crate) fn bind(fd: i32, address: Addr) -> Ret {
+    call!(bind(fd, address.pointer(), address.len))
+}
+
+pub(crate) fn listen(fd: i32, backlog: i32) -> Ret {
+    call!(listen(fd, backlog))
+}
+
+/// `accept` without an address.
+pub(crate) fn accept(fd: i32) -> Ret {
+    call!(accept(fd, null_mut(), null_mut()))
+}
+
+/// `accept` with room of `len` bytes for the address.
+pub(crate) fn accept_from(fd: i32, len: u32) -> (Ret, Addr) {
+    let mut from = Addr::room().cut(len);
+    let mut len = len;
+    let ret = call!(accept(fd, from.pointer_mut(), &mut len));
+    (ret, from.cut(len))
+}
+
+pub(crate) fn accept4(fd: i32, flags: i32) -> Ret {
+    call!(accept4(fd, null_mut(), null_mut(), flags))
+}
+
+pub(crate) fn connect(fd: i32, address: Addr) -> Ret {
+    call!(connect(fd, address.pointer(), address.len))
+}
+
+/// `getsockname` with room of `len` bytes.
+pub(crate) fn getsockname_in(fd: i32, len: u32) -> (Ret, Addr) {
+    let mut name = Addr::room();
+    let mut len = len;
+    let ret = call!(getsockname(fd, name.pointer_mut(), &mut len));
+    (ret, name.cut(len))
+}
+
+pub(crate) fn getsockname(fd: i32) -> (Ret, Addr) {
+    getsockname_in(fd, Addr::room().len)
+}
+
+/// `getpeername` with room of `len` bytes.
+pub(crate) fn getpeername_in(fd: i32, len: u32) -> (Ret, Addr) {
+    let mut name = Addr::room();
+    let mut len = len;
+    let ret = call!(getpeername(fd, name.pointer_mut(), &mut len));
+    (ret, name.cut(len))
+}
+
+pub(crate) fn getpeername(fd: i32) -> (Ret, Addr) {
+    getpeername_in(fd, Addr::room().len)
+}
+
+pub(crate) fn shutdown(fd: i32, how: i32) -> Ret {
+    call!(shutdown(fd, how))
+}
