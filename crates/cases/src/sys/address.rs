@@ -61,6 +61,12 @@ impl Addr {
         self
     }
 
+    /// The same bytes with these where `struct sockaddr_in` has its address.
+    pub(crate) fn with_v4_octets(mut self, ip: Ipv4Addr) -> Self {
+        self.bytes[4..8].copy_from_slice(&ip.octets());
+        self
+    }
+
     /// The same port at another IPv4 address.
     pub(crate) fn at_v4(self, ip: Ipv4Addr) -> Self {
         Self::v4(ip, self.port())

@@ -4,6 +4,11 @@ use super::{Got, Ret};
 use libc::{c_void, iovec};
 use std::ptr::null_mut;
 
+// SAFETY: the signature of sockatmark(3), which the libc crate does not have.
+unsafe extern "C" {
+    fn sockatmark(fd: libc::c_int) -> libc::c_int;
+}
+
 pub(crate) fn read(fd: i32, len: usize) -> Got {
     let mut buffer = vec![0_u8; len];
     let ret = call!(read(fd, buffer.as_mut_ptr().cast::<c_void>(), len));
@@ -135,6 +140,12 @@ pub(crate) fn ioctl(fd: i32, request: u64, argument: i32) -> (Ret, i32) {
     let mut room = [argument, 0, 0, 0, 0, 0, 0, 0];
     let ret = call!(ioctl(fd, request, room.as_mut_ptr()));
     (ret, room[0])
+}
+
+/// Whether the next byte is the one that was sent as urgent.
+pub(crate) fn at_mark(fd: i32) -> Ret {
+    // SAFETY: a number is all it takes.
+    Ret::of(i64::from(unsafe { sockatmark(fd) }))
 }
 
 /// Whether `fstat` says that the descriptor is a socket.

@@ -61,3 +61,17 @@ pub(crate) fn getsockopt(fd: i32, level: i32, name: i32, len: usize) -> OptionVa
 pub(crate) fn get_int(fd: i32, level: i32, name: i32) -> OptionValue {
     getsockopt(fd, level, name, 4)
 }
+
+/// `SO_LINGER`.
+pub(crate) fn set_linger(fd: i32, on: bool, seconds: i32) -> Ret {
+    let value = [i32::from(on), seconds];
+    let bytes: Vec<u8> = value.iter().flat_map(|part| part.to_ne_bytes()).collect();
+    setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, &bytes)
+}
+
+/// `SO_RCVTIMEO` or `SO_SNDTIMEO`, in milliseconds.
+pub(crate) fn set_timeout(fd: i32, name: i32, ms: i64) -> Ret {
+    let value = [ms.div_euclid(1000), ms.rem_euclid(1000) * 1000];
+    let bytes: Vec<u8> = value.iter().flat_map(|part| part.to_ne_bytes()).collect();
+    setsockopt(fd, libc::SOL_SOCKET, name, &bytes)
+}

@@ -57,6 +57,11 @@ pub(crate) fn wait_stopped(pid: i32) {
     call!(waitpid(pid, &mut status, libc::WUNTRACED));
 }
 
+/// This process's number.
+pub(crate) fn own_pid() -> i32 {
+    std::process::id().cast_signed()
+}
+
 pub(crate) fn kill(pid: i32, signal: i32) -> Ret {
     call!(kill(pid, signal))
 }
