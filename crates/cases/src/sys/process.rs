@@ -111,6 +111,11 @@ pub(crate) fn default_signal(signal: i32) {
     call!(signal(signal, libc::SIG_DFL));
 }
 
+/// Ignores a signal.
+pub(crate) fn ignore_signal(signal: i32) {
+    call!(signal(signal, libc::SIG_IGN));
+}
+
 /// Blocks signals in this thread.
 pub(crate) fn block_signals(signals: &[i32]) {
     let set = super::wait::signal_set(signals);
