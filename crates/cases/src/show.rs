@@ -13,13 +13,67 @@ macro_rules! names {
 }
 
 const ERRNOS: &[(i32, &str)] = names![
-    EPERM, ENOENT, EINTR, EIO, ENXIO, EBADF, ECHILD, EAGAIN, ENOMEM, EACCES, EFAULT, EBUSY, EEXIST,
-    ENODEV, ENOTDIR, EISDIR, EINVAL, ENFILE, EMFILE, ENOTTY, EFBIG, ENOSPC, ESPIPE, EPIPE, EDOM,
-    ERANGE, ENAMETOOLONG, ENOSYS, ELOOP, ENODATA, ETIME, EPROTO, EOVERFLOW, ENOTSOCK, EDESTADDRREQ,
-    EMSGSIZE, EPROTOTYPE, ENOPROTOOPT, EPROTONOSUPPORT, ESOCKTNOSUPPORT, EOPNOTSUPP, EPFNOSUPPORT,
-    EAFNOSUPPORT, EADDRINUSE, EADDRNOTAVAIL, ENETDOWN, ENETUNREACH, ENETRESET, ECONNABORTED,
-    ECONNRESET, ENOBUFS, EISCONN, ENOTCONN, ESHUTDOWN, ETOOMANYREFS, ETIMEDOUT, ECONNREFUSED,
-    EHOSTDOWN, EHOSTUNREACH, EALREADY, EINPROGRESS,
+    EPERM,
+    ENOENT,
+    EINTR,
+    EIO,
+    ENXIO,
+    EBADF,
+    ECHILD,
+    EAGAIN,
+    ENOMEM,
+    EACCES,
+    EFAULT,
+    EBUSY,
+    EEXIST,
+    ENODEV,
+    ENOTDIR,
+    EISDIR,
+    EINVAL,
+    ENFILE,
+    EMFILE,
+    ENOTTY,
+    EFBIG,
+    ENOSPC,
+    ESPIPE,
+    EPIPE,
+    EDOM,
+    ERANGE,
+    ENAMETOOLONG,
+    ENOSYS,
+    ELOOP,
+    ENODATA,
+    ETIME,
+    EPROTO,
+    EOVERFLOW,
+    ENOTSOCK,
+    EDESTADDRREQ,
+    EMSGSIZE,
+    EPROTOTYPE,
+    ENOPROTOOPT,
+    EPROTONOSUPPORT,
+    ESOCKTNOSUPPORT,
+    EOPNOTSUPP,
+    EPFNOSUPPORT,
+    EAFNOSUPPORT,
+    EADDRINUSE,
+    EADDRNOTAVAIL,
+    ENETDOWN,
+    ENETUNREACH,
+    ENETRESET,
+    ECONNABORTED,
+    ECONNRESET,
+    ENOBUFS,
+    EISCONN,
+    ENOTCONN,
+    ESHUTDOWN,
+    ETOOMANYREFS,
+    ETIMEDOUT,
+    ECONNREFUSED,
+    EHOSTDOWN,
+    EHOSTUNREACH,
+    EALREADY,
+    EINPROGRESS,
 ];
 
 /// Short data in quotes, long data as its length and a hash of it.
@@ -47,7 +101,10 @@ const POLL: [(i16, &str); 8] = [
 
 /// `revents` of `poll`: `IN|HUP`, `-` for none.
 pub(crate) fn poll_bits(revents: i16) -> String {
-    bits(i64::from(revents), POLL.map(|(bit, name)| (i64::from(bit), name)))
+    bits(
+        i64::from(revents),
+        POLL.map(|(bit, name)| (i64::from(bit), name)),
+    )
 }
 
 /// Events of `epoll`: `IN|HUP`, `-` for none.
@@ -66,7 +123,10 @@ pub(crate) fn message_flags(flags: i32) -> String {
         (libc::MSG_ERRQUEUE, "ERRQUEUE"),
         (libc::MSG_CMSG_CLOEXEC, "CMSG_CLOEXEC"),
     ];
-    bits(i64::from(flags), known.map(|(bit, name)| (i64::from(bit), name)))
+    bits(
+        i64::from(flags),
+        known.map(|(bit, name)| (i64::from(bit), name)),
+    )
 }
 
 fn bits<const N: usize>(value: i64, known: [(i64, &str); N]) -> String {

@@ -73,7 +73,11 @@ impl Talk {
     pub(crate) fn message(&mut self, message: &Message) {
         let flags = show::message_flags(message.flags);
         let fds = message.descriptors.len();
-        let fds = if fds == 0 { String::new() } else { format!(" fds {fds}") };
+        let fds = if fds == 0 {
+            String::new()
+        } else {
+            format!(" fds {fds}")
+        };
         self.say(format!("recvmsg {} flags {flags}{fds}", message.got));
     }
 

@@ -133,7 +133,13 @@ pub(crate) fn poll_bad() -> Ret {
 
 /// `select` of a set that cannot be read.
 pub(crate) fn select_bad(fd: i32) -> Ret {
-    call!(select(fd + 1, nowhere(), null_mut(), null_mut(), null_mut()))
+    call!(select(
+        fd + 1,
+        nowhere(),
+        null_mut(),
+        null_mut(),
+        null_mut()
+    ))
 }
 
 /// `epoll_ctl` with an event that cannot be read.

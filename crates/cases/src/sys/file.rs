@@ -92,7 +92,11 @@ pub(crate) fn writev_count(fd: i32, count: i32) -> Ret {
         iov_len: 1,
     }; 1];
     // Only counts that the call refuses before it looks at a piece.
-    let count = if (0..=1024).contains(&count) { 1 } else { count };
+    let count = if (0..=1024).contains(&count) {
+        1
+    } else {
+        count
+    };
     call!(writev(fd, iov.as_ptr(), count))
 }
 

@@ -59,7 +59,10 @@ pub(crate) fn sendmsg(
 fn rights(descriptors: &[i32]) -> Vec<u64> {
     let length = 16 + 4 * descriptors.len() as u64;
     let kind = u64::from(libc::SCM_RIGHTS.cast_unsigned());
-    let mut words = vec![length, u64::from(libc::SOL_SOCKET.cast_unsigned()) | (kind << 32)];
+    let mut words = vec![
+        length,
+        u64::from(libc::SOL_SOCKET.cast_unsigned()) | (kind << 32),
+    ];
     for two in descriptors.chunks(2) {
         let half = |at: usize| two.get(at).map_or(0, |fd| u64::from(fd.cast_unsigned()));
         words.push(half(0) | (half(1) << 32));

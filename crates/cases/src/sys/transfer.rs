@@ -129,8 +129,7 @@ pub(crate) fn recvfrom_checked(fd: i32, len: usize, flags: i32) -> (Got, Addr) {
     let mut room = from.len;
     let name = from.pointer_mut();
     // SAFETY: `buffer` has `len` bytes, `from` has `room` bytes, both live across the call.
-    let value =
-        unsafe { fortified::__recvfrom_chk(fd, bytes, len, len, flags, name, &mut room) };
+    let value = unsafe { fortified::__recvfrom_chk(fd, bytes, len, len, flags, name, &mut room) };
     (Got::of(Ret::of(value as i64), buffer), from.cut(room))
 }
 

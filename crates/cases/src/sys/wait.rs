@@ -186,11 +186,7 @@ pub(crate) fn epoll_wait(epoll: i32, most: i32, timeout_ms: i32) -> (Ret, Vec<(u
 }
 
 /// `epoll_pwait` with a set of signals that are blocked meanwhile.
-pub(crate) fn epoll_pwait(
-    epoll: i32,
-    timeout_ms: i32,
-    blocked: &[i32],
-) -> (Ret, Vec<(u64, u32)>) {
+pub(crate) fn epoll_pwait(epoll: i32, timeout_ms: i32, blocked: &[i32]) -> (Ret, Vec<(u64, u32)>) {
     let mask = signal_set(blocked);
     events_in(8, |room, count| {
         call!(epoll_pwait(epoll, room, count, timeout_ms, &mask))

@@ -14,7 +14,11 @@ pub(super) const CASES: &[Case] = &[
         let (ret, from) = sys::accept_from(listener, 128);
         t.made("accept", ret);
         t.say(from.port() == t.name(client).port());
-        t.say(format!("len {} ours {}", from.len, from.ip() == t.any().ip()));
+        t.say(format!(
+            "len {} ours {}",
+            from.len,
+            from.ip() == t.any().ip()
+        ));
     }),
     case("accept/room-short", |t| {
         let (listener, address) = t.listener();
@@ -87,7 +91,11 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("accept/in-order", |t| {
         let (listener, address) = t.listener();
-        let clients = [t.connected(address), t.connected(address), t.connected(address)];
+        let clients = [
+            t.connected(address),
+            t.connected(address),
+            t.connected(address),
+        ];
         for client in clients {
             ready(listener, POLLIN);
             let (ret, from) = sys::accept_from(listener, 128);

@@ -11,7 +11,11 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.tcp();
         t.saw("bind", sys::bind(fd, t.any()));
         let name = t.name(fd);
-        t.say(format!("port {} ours {}", name.port() != 0, name.ip() == t.any().ip()));
+        t.say(format!(
+            "port {} ours {}",
+            name.port() != 0,
+            name.ip() == t.any().ip()
+        ));
     }),
     case("bind/wildcard", |t| {
         let fd = t.tcp();
@@ -107,9 +111,15 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("bind/EADDRNOTAVAIL", |t| {
         let fd = t.tcp();
-        t.saw("tcp", sys::bind(fd, Addr::v4(Ipv4Addr::new(192, 0, 2, 77), 0)));
+        t.saw(
+            "tcp",
+            sys::bind(fd, Addr::v4(Ipv4Addr::new(192, 0, 2, 77), 0)),
+        );
         let fd = t.udp();
-        t.saw("udp", sys::bind(fd, Addr::v4(Ipv4Addr::new(192, 0, 2, 77), 0)));
+        t.saw(
+            "udp",
+            sys::bind(fd, Addr::v4(Ipv4Addr::new(192, 0, 2, 77), 0)),
+        );
     }),
     case("bind/EADDRNOTAVAIL-ipv6", |t| {
         let fd = t.tcp6();
@@ -165,7 +175,10 @@ pub(super) const CASES: &[Case] = &[
         t.bound(fd, any);
         t.saw("listen", sys::listen(fd, 5));
         t.saw("again", sys::listen(fd, 7));
-        t.saw("SO_ACCEPTCONN", sys::get_int(fd, SOL_SOCKET, libc::SO_ACCEPTCONN));
+        t.saw(
+            "SO_ACCEPTCONN",
+            sys::get_int(fd, SOL_SOCKET, libc::SO_ACCEPTCONN),
+        );
     }),
     case("listen/unbound-takes-a-port", |t| {
         let fd = t.tcp();
@@ -229,7 +242,11 @@ pub(super) const CASES: &[Case] = &[
     case("getsockname/both-ends", |t| {
         let (client, server) = t.pair();
         let (a, b) = (t.name(client), t.name(server));
-        t.say(format!("{} {}", a.ip() == t.any().ip(), b.ip() == t.any().ip()));
+        t.say(format!(
+            "{} {}",
+            a.ip() == t.any().ip(),
+            b.ip() == t.any().ip()
+        ));
         t.say(format!("{} {}", a.len, b.len));
         t.say(format!("ports differ {}", a.port() != b.port()));
     }),
@@ -240,7 +257,10 @@ pub(super) const CASES: &[Case] = &[
         let (ret, name) = sys::getsockname_in(fd, 4);
         t.saw("4", format!("{ret} len {} ip {:?}", name.len, name.ip()));
         let (ret, name) = sys::getsockname_in(fd, 0);
-        t.saw("0", format!("{ret} len {} family {}", name.len, name.family()));
+        t.saw(
+            "0",
+            format!("{ret} len {} family {}", name.len, name.family()),
+        );
     }),
     case("getsockname/room-negative", |t| {
         let fd = t.tcp();
@@ -265,5 +285,10 @@ fn fresh_name(t: &mut Talk, fd: i32) {
         AF_INET6 => "ipv6",
         _ => "other",
     };
-    t.say(format!("{ret} {family} {:?} port {} len {}", name.ip(), name.port(), name.len));
+    t.say(format!(
+        "{ret} {family} {:?} port {} len {}",
+        name.ip(),
+        name.port(),
+        name.len
+    ));
 }

@@ -153,7 +153,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("connect/multicast", |t| {
         let fd = t.tcp();
-        t.saw("tcp", sys::connect(fd, Addr::v4(Ipv4Addr::new(224, 0, 0, 1), 9)));
+        t.saw(
+            "tcp",
+            sys::connect(fd, Addr::v4(Ipv4Addr::new(224, 0, 0, 1), 9)),
+        );
     }),
     case("connect/unspecified-disconnects", |t| {
         let (client, server) = t.pair();
@@ -205,7 +208,11 @@ pub(super) const CASES: &[Case] = &[
         t.say(name_of(t, fd));
         t.saw("connect", sys::connect(fd, address));
         let name = t.name(fd);
-        t.say(format!("{} {}", name.ip() == t.any().ip(), name.port() != 0));
+        t.say(format!(
+            "{} {}",
+            name.ip() == t.any().ip(),
+            name.port() != 0
+        ));
     }),
 ];
 

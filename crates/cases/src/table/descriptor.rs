@@ -68,7 +68,10 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.tcp();
         let other = sys::dup(fd).fd();
         sys::set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-        t.saw("nodelay", sys::get_int(other, libc::IPPROTO_TCP, libc::TCP_NODELAY));
+        t.saw(
+            "nodelay",
+            sys::get_int(other, libc::IPPROTO_TCP, libc::TCP_NODELAY),
+        );
     }),
     case("dup/EBADF", |t| t.saw("dup", sys::dup(-1))),
     case("dup2/over-a-connected-socket", |t| {

@@ -54,12 +54,18 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("epoll_ctl/EPOLLEXCLUSIVE", |t| {
         let (epoll, (listener, address)) = (new(t), t.listener());
-        t.saw("add", ctl(epoll, EPOLL_CTL_ADD, listener, EPOLLIN | EPOLLEXCLUSIVE));
+        t.saw(
+            "add",
+            ctl(epoll, EPOLL_CTL_ADD, listener, EPOLLIN | EPOLLEXCLUSIVE),
+        );
         t.saw("mod", ctl(epoll, EPOLL_CTL_MOD, listener, EPOLLIN));
         let fd = t.tcp();
         let both = EPOLLIN | EPOLLEXCLUSIVE | EPOLLONESHOT;
         t.saw("one-shot", ctl(epoll, EPOLL_CTL_ADD, fd, both));
-        t.saw("mod to", ctl(epoll, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLEXCLUSIVE));
+        t.saw(
+            "mod to",
+            ctl(epoll, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLEXCLUSIVE),
+        );
         t.connected(address);
         t.epolled(sys::epoll_wait(epoll, 8, SOON));
     }),
@@ -143,7 +149,12 @@ pub(super) const CASES: &[Case] = &[
         t.epolled(sys::epoll_wait(epoll, 8, 0));
         sys::shutdown(client, libc::SHUT_WR);
         t.epolled(sys::epoll_wait(epoll, 8, SOON));
-        ctl(epoll, EPOLL_CTL_MOD, server, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+        ctl(
+            epoll,
+            EPOLL_CTL_MOD,
+            server,
+            EPOLLIN | EPOLLOUT | EPOLLRDHUP,
+        );
         t.epolled(sys::epoll_wait(epoll, 8, 0));
     }),
     case("epoll_wait/EPOLLHUP-both-closed", |t| {

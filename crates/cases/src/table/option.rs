@@ -75,7 +75,13 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("setsockopt/read-only", |t| {
         let fd = t.tcp();
-        for name in [SO_TYPE, SO_ERROR, libc::SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL] {
+        for name in [
+            SO_TYPE,
+            SO_ERROR,
+            libc::SO_ACCEPTCONN,
+            SO_DOMAIN,
+            SO_PROTOCOL,
+        ] {
             t.say(sys::set_int(fd, SOL_SOCKET, name, 1));
         }
     }),
@@ -89,10 +95,20 @@ pub(super) const CASES: &[Case] = &[
     case("setsockopt/lengths", |t| {
         let fd = t.tcp();
         for len in [0, 1, 3, 4, 5, 100] {
-            t.say(sys::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &[1; 100][..len]));
+            t.say(sys::setsockopt(
+                fd,
+                SOL_SOCKET,
+                SO_KEEPALIVE,
+                &[1; 100][..len],
+            ));
         }
         for len in [0, 3, 4, 5] {
-            t.say(sys::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &[1; 5][..len]));
+            t.say(sys::setsockopt(
+                fd,
+                IPPROTO_TCP,
+                TCP_NODELAY,
+                &[1; 5][..len],
+            ));
         }
     }),
     case("setsockopt/EFAULT", |t| {
@@ -115,10 +131,16 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.tcp();
         t.saw("get", sys::get_int(fd, SOL_SOCKET, libc::SO_MARK));
     }),
-    case("option/SO_RCVLOWAT", |t| each(t, SO_RCVLOWAT, &[0, 1, 100, -1])),
+    case("option/SO_RCVLOWAT", |t| {
+        each(t, SO_RCVLOWAT, &[0, 1, 100, -1])
+    }),
     case("option/SO_SNDLOWAT", |t| each(t, libc::SO_SNDLOWAT, &[5])),
-    case("option/SO_SNDBUF-is-doubled", |t| each(t, SO_SNDBUF, &[20_000, 100_000, 0, 1])),
-    case("option/SO_RCVBUF-is-doubled", |t| each(t, SO_RCVBUF, &[20_000, 100_000, 0, 1])),
+    case("option/SO_SNDBUF-is-doubled", |t| {
+        each(t, SO_SNDBUF, &[20_000, 100_000, 0, 1])
+    }),
+    case("option/SO_RCVBUF-is-doubled", |t| {
+        each(t, SO_RCVBUF, &[20_000, 100_000, 0, 1])
+    }),
     case("option/SO_BUSY_POLL", |t| {
         let fd = t.tcp();
         t.saw("get", sys::get_int(fd, SOL_SOCKET, libc::SO_BUSY_POLL));
@@ -143,8 +165,8 @@ pub(super) const CASES: &[Case] = &[
         let (client, server) = t.pair();
         let peer = sys::getsockopt(client, SOL_SOCKET, libc::SO_PEERNAME, 16);
         t.saw("connected", peer.ret);
-        let port = [peer.bytes[2], peer.bytes[3]];
-        t.say(u16::from_be_bytes(port) == t.name(server).port());
+        let port = t.name(server).port().to_be_bytes();
+        t.say(peer.bytes.get(2..4) == Some(&port[..]));
         let fd = t.tcp();
         let peer = sys::getsockopt(fd, SOL_SOCKET, libc::SO_PEERNAME, 16);
         t.saw("fresh", peer.ret);
@@ -159,7 +181,10 @@ pub(super) const CASES: &[Case] = &[
     case("option/SO_BINDTODEVICE-none", |t| {
         let fd = t.tcp();
         t.say(sys::getsockopt(fd, SOL_SOCKET, libc::SO_BINDTODEVICE, 16));
-        t.saw("unknown", sys::setsockopt(fd, SOL_SOCKET, libc::SO_BINDTODEVICE, b"nosuch0\0"));
+        t.saw(
+            "unknown",
+            sys::setsockopt(fd, SOL_SOCKET, libc::SO_BINDTODEVICE, b"nosuch0\0"),
+        );
     }),
     case("option/inherited-by-accept", |t| {
         let (listener, address) = t.listener();
@@ -196,7 +221,10 @@ fn flag(t: &mut Talk, name: i32) {
     for fd in [t.tcp(), t.udp()] {
         t.saw("at first", sys::get_int(fd, SOL_SOCKET, name));
         for value in [1, 0, 5] {
-            t.saw(&format!("set {value}"), sys::set_int(fd, SOL_SOCKET, name, value));
+            t.saw(
+                &format!("set {value}"),
+                sys::set_int(fd, SOL_SOCKET, name, value),
+            );
             t.saw("get", sys::get_int(fd, SOL_SOCKET, name));
         }
     }
@@ -207,7 +235,10 @@ fn each(t: &mut Talk, name: i32, values: &[i32]) {
     let fd = t.tcp();
     t.saw("at first", sys::get_int(fd, SOL_SOCKET, name));
     for &value in values {
-        t.saw(&format!("set {value}"), sys::set_int(fd, SOL_SOCKET, name, value));
+        t.saw(
+            &format!("set {value}"),
+            sys::set_int(fd, SOL_SOCKET, name, value),
+        );
         t.saw("get", sys::get_int(fd, SOL_SOCKET, name));
     }
 }
@@ -220,6 +251,9 @@ fn timeout(t: &mut Talk, name: i32) {
     t.saw("-1 s", sys::set_timeout(fd, name, -1000));
     t.say(sys::getsockopt(fd, SOL_SOCKET, name, 16));
     t.saw("short", sys::setsockopt(fd, SOL_SOCKET, name, &[0; 8]));
-    let domain: Vec<u8> = [1_i64, 2_000_000].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    let domain: Vec<u8> = [1_i64, 2_000_000]
+        .iter()
+        .flat_map(|n| n.to_ne_bytes())
+        .collect();
     t.saw("EDOM", sys::setsockopt(fd, SOL_SOCKET, name, &domain));
 }

@@ -13,30 +13,57 @@ pub(super) const CASES: &[Case] = &[
         t.saw("cork", sys::set_int(client, IPPROTO_TCP, libc::TCP_CORK, 1));
         sys::send(client, b"one ", 0);
         sys::send(client, b"two", 0);
-        t.saw("uncork", sys::set_int(client, IPPROTO_TCP, libc::TCP_CORK, 0));
+        t.saw(
+            "uncork",
+            sys::set_int(client, IPPROTO_TCP, libc::TCP_CORK, 0),
+        );
         crate::talk::queued(server, 7);
         t.saw("recv", take(server, 9));
     }),
-    case("tcp/TCP_KEEPIDLE", |t| tcp(t, libc::TCP_KEEPIDLE, &[1, 60, 0, 32_767, 32_768])),
-    case("tcp/TCP_KEEPINTVL", |t| tcp(t, libc::TCP_KEEPINTVL, &[1, 10, 0, 32_768])),
-    case("tcp/TCP_KEEPCNT", |t| tcp(t, libc::TCP_KEEPCNT, &[1, 127, 0, 128])),
-    case("tcp/TCP_SYNCNT", |t| tcp(t, libc::TCP_SYNCNT, &[1, 3, 0, 128])),
+    case("tcp/TCP_KEEPIDLE", |t| {
+        tcp(t, libc::TCP_KEEPIDLE, &[1, 60, 0, 32_767, 32_768])
+    }),
+    case("tcp/TCP_KEEPINTVL", |t| {
+        tcp(t, libc::TCP_KEEPINTVL, &[1, 10, 0, 32_768])
+    }),
+    case("tcp/TCP_KEEPCNT", |t| {
+        tcp(t, libc::TCP_KEEPCNT, &[1, 127, 0, 128])
+    }),
+    case("tcp/TCP_SYNCNT", |t| {
+        tcp(t, libc::TCP_SYNCNT, &[1, 3, 0, 128])
+    }),
     case("tcp/TCP_LINGER2", |t| tcp(t, libc::TCP_LINGER2, &[10, -1])),
-    case("tcp/TCP_DEFER_ACCEPT", |t| tcp(t, libc::TCP_DEFER_ACCEPT, &[0])),
-    case("tcp/TCP_WINDOW_CLAMP", |t| tcp(t, libc::TCP_WINDOW_CLAMP, &[0])),
+    case("tcp/TCP_DEFER_ACCEPT", |t| {
+        tcp(t, libc::TCP_DEFER_ACCEPT, &[0])
+    }),
+    case("tcp/TCP_WINDOW_CLAMP", |t| {
+        tcp(t, libc::TCP_WINDOW_CLAMP, &[0])
+    }),
     case("tcp/TCP_QUICKACK", |t| {
         let (client, _server) = t.pair();
-        t.saw("off", sys::set_int(client, IPPROTO_TCP, libc::TCP_QUICKACK, 0));
-        t.saw("on", sys::set_int(client, IPPROTO_TCP, libc::TCP_QUICKACK, 1));
+        t.saw(
+            "off",
+            sys::set_int(client, IPPROTO_TCP, libc::TCP_QUICKACK, 0),
+        );
+        t.saw(
+            "on",
+            sys::set_int(client, IPPROTO_TCP, libc::TCP_QUICKACK, 1),
+        );
         t.saw("get", sys::get_int(client, IPPROTO_TCP, libc::TCP_QUICKACK));
     }),
-    case("tcp/TCP_MAXSEG-fresh", |t| tcp(t, libc::TCP_MAXSEG, &[1000, 87, 40_000])),
-    case("tcp/TCP_USER_TIMEOUT", |t| tcp(t, libc::TCP_USER_TIMEOUT, &[5000, 0, -1])),
+    case("tcp/TCP_MAXSEG-fresh", |t| {
+        tcp(t, libc::TCP_MAXSEG, &[1000, 87, 40_000])
+    }),
+    case("tcp/TCP_USER_TIMEOUT", |t| {
+        tcp(t, libc::TCP_USER_TIMEOUT, &[5000, 0, -1])
+    }),
     case("tcp/TCP_FASTOPEN", |t| {
         let fd = t.tcp();
         t.saw("get", sys::get_int(fd, IPPROTO_TCP, libc::TCP_FASTOPEN));
     }),
-    case("tcp/TCP_NOTSENT_LOWAT", |t| tcp(t, libc::TCP_NOTSENT_LOWAT, &[16_384])),
+    case("tcp/TCP_NOTSENT_LOWAT", |t| {
+        tcp(t, libc::TCP_NOTSENT_LOWAT, &[16_384])
+    }),
     case("tcp/TCP_CONGESTION", |t| {
         let fd = t.tcp();
         let set = |name: &[u8]| sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_CONGESTION, name);
@@ -44,7 +71,10 @@ pub(super) const CASES: &[Case] = &[
         t.saw("empty", set(b""));
         t.saw("reno", set(b"reno"));
         let value = sys::getsockopt(fd, IPPROTO_TCP, libc::TCP_CONGESTION, 16);
-        t.saw("get", format!("{} {} {}", value.ret, value.len, value.bytes.escape_ascii()));
+        t.saw(
+            "get",
+            format!("{} {} {}", value.ret, value.len, value.bytes.escape_ascii()),
+        );
         t.saw("cubic", set(b"cubic"));
     }),
     case("tcp/TCP_INFO-lengths", |t| {
@@ -74,16 +104,27 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("tcp/TCP_INFO-is-read-only", |t| {
         let fd = t.tcp();
-        t.saw("set", sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_INFO, &[0; 104]));
+        t.saw(
+            "set",
+            sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_INFO, &[0; 104]),
+        );
     }),
     case("tcp/TCP_ULP", |t| {
         let fd = t.tcp();
-        t.saw("fresh tls", sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_ULP, b"tls"));
-        t.saw("unknown", sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_ULP, b"nosuch"));
+        t.saw(
+            "fresh tls",
+            sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_ULP, b"tls"),
+        );
+        t.saw(
+            "unknown",
+            sys::setsockopt(fd, IPPROTO_TCP, libc::TCP_ULP, b"nosuch"),
+        );
     }),
     case("ip/IP_TTL", |t| ip(t, libc::IP_TTL, &[1, 255, -1, 0, 256])),
     case("ip/IP_TOS", |t| ip(t, libc::IP_TOS, &[0x10, 0xff, 0])),
-    case("ip/IP_MTU_DISCOVER", |t| ip(t, libc::IP_MTU_DISCOVER, &[0, 2, 99])),
+    case("ip/IP_MTU_DISCOVER", |t| {
+        ip(t, libc::IP_MTU_DISCOVER, &[0, 2, 99])
+    }),
     case("ip/IP_MTU-not-connected", |t| {
         let fd = t.tcp();
         t.saw("get", sys::get_int(fd, IPPROTO_IP, libc::IP_MTU));
@@ -136,7 +177,10 @@ pub(super) const CASES: &[Case] = &[
         t.saw("get", sys::get_int(fd, IPPROTO_IPV6, libc::IPV6_V6ONLY));
         let any = t.any6();
         t.bound(fd, any);
-        t.saw("bound", sys::set_int(fd, IPPROTO_IPV6, libc::IPV6_V6ONLY, 0));
+        t.saw(
+            "bound",
+            sys::set_int(fd, IPPROTO_IPV6, libc::IPV6_V6ONLY, 0),
+        );
     }),
     case("ipv6/IPV6_UNICAST_HOPS-IPV6_TCLASS", |t| {
         let fd = t.tcp6();
@@ -157,7 +201,10 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.tcp6();
         t.saw("get", sys::get_int(fd, IPPROTO_IPV6, 9999));
         t.saw("set", sys::set_int(fd, IPPROTO_IPV6, 9999, 1));
-        t.saw("short", sys::setsockopt(fd, IPPROTO_IPV6, libc::IPV6_V6ONLY, &[1]));
+        t.saw(
+            "short",
+            sys::setsockopt(fd, IPPROTO_IPV6, libc::IPV6_V6ONLY, &[1]),
+        );
     }),
     case("udp/UDP_CORK", |t| {
         let (a, b) = t.udps_connected();
@@ -196,7 +243,10 @@ fn ip(t: &mut Talk, name: i32, values: &[i32]) {
 fn numbers(t: &mut Talk, fd: i32, level: i32, (name, values): (i32, &[i32])) {
     t.saw("at first", sys::get_int(fd, level, name));
     for &value in values {
-        t.saw(&format!("set {value}"), sys::set_int(fd, level, name, value));
+        t.saw(
+            &format!("set {value}"),
+            sys::set_int(fd, level, name, value),
+        );
         t.saw("get", sys::get_int(fd, level, name));
     }
 }

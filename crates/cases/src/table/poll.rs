@@ -98,7 +98,12 @@ pub(super) const CASES: &[Case] = &[
         let server = with_text(t, b"abc");
         let [from, to] = sys::pipe();
         let (udp, _) = t.udp_bound();
-        let all = [(server, POLLIN), (from, POLLIN), (to, POLLOUT), (udp, POLLOUT)];
+        let all = [
+            (server, POLLIN),
+            (from, POLLIN),
+            (to, POLLOUT),
+            (udp, POLLOUT),
+        ];
         t.polled(sys::poll(&all, 0));
         sys::write(to, b"x");
         t.polled(sys::poll(&all, 0));
@@ -132,7 +137,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("poll/SO_RCVLOWAT", |t| {
         let (client, server) = t.pair();
-        t.saw("set", sys::set_int(server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 5));
+        t.saw(
+            "set",
+            sys::set_int(server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 5),
+        );
         sys::send(client, b"abc", 0);
         crate::talk::queued(server, 3);
         t.polled(sys::poll(&[(server, POLLIN)], 0));
@@ -151,7 +159,11 @@ pub(super) const CASES: &[Case] = &[
         sys::handle(SIGALRM, 0);
         sys::block_signals(&[SIGALRM]);
         sys::alarm_in(10);
-        t.polled(sys::ppoll(&[(server, POLLIN)], Some(SOON.into()), Some(&[])));
+        t.polled(sys::ppoll(
+            &[(server, POLLIN)],
+            Some(SOON.into()),
+            Some(&[]),
+        ));
         t.say(sys::signals_handled());
     }),
     case("ppoll/mask-keeps-the-signal-away", |t| {
@@ -257,7 +269,12 @@ fn selected(t: &mut Talk, (ret, sets): &(Ret, Sets)) {
     let left = if matches!(ret, Ret::Errno(_)) {
         String::new()
     } else {
-        format!(" {} {} {}", sets.read.len(), sets.write.len(), sets.except.len())
+        format!(
+            " {} {} {}",
+            sets.read.len(),
+            sets.write.len(),
+            sets.except.len()
+        )
     };
     t.say(format!("select {ret}{left}"));
 }

@@ -147,7 +147,10 @@ pub(super) const CASES: &[Case] = &[
         let (got, _) = sys::recvfrom_checked(server, 2, 0);
         t.saw("__recvfrom_chk", got);
         let (ret, revents) = sys::poll_checked(server, POLLIN, 0);
-        t.saw("__poll_chk", format!("{ret} {}", crate::show::poll_bits(revents)));
+        t.saw(
+            "__poll_chk",
+            format!("{ret} {}", crate::show::poll_bits(revents)),
+        );
     }),
     case("recv/large", |t| {
         let (client, server) = t.pair();
@@ -170,14 +173,20 @@ pub(super) const CASES: &[Case] = &[
     case("recvfrom/tcp-has-no-address", |t| {
         let server = with_text(t, b"abc");
         let (got, from) = sys::recvfrom(server, 9, 0);
-        t.saw("recvfrom", format!("{got} len {} family {}", from.len, from.family()));
+        t.saw(
+            "recvfrom",
+            format!("{got} len {} family {}", from.len, from.family()),
+        );
     }),
     case("recvfrom/udp-room-short", |t| {
         let ((a, _), (b, at_b)) = t.udps();
         sys::sendto(a, b"abc", 0, at_b);
         ready(b, POLLIN);
         let (got, from) = sys::recvfrom_in(b, 9, 0, 2);
-        t.saw("recvfrom", format!("{got} len {} family {}", from.len, from.family()));
+        t.saw(
+            "recvfrom",
+            format!("{got} len {} family {}", from.len, from.family()),
+        );
     }),
     case("recvfrom/udp-room-negative", |t| {
         let ((a, _), (b, at_b)) = t.udps();
@@ -222,7 +231,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("recvmsg/IP_PKTINFO", |t| {
         let ((a, _), (b, at_b)) = t.udps();
-        t.saw("set", sys::set_int(b, libc::IPPROTO_IP, libc::IP_PKTINFO, 1));
+        t.saw(
+            "set",
+            sys::set_int(b, libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
+        );
         sys::sendto(a, b"abc", 0, at_b);
         ready(b, POLLIN);
         let message = sys::recvmsg(b, &[9], 0, 16);
@@ -231,8 +243,14 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("recvmsg/IP_RECVTTL-IP_RECVTOS", |t| {
         let ((a, _), (b, at_b)) = t.udps();
-        t.saw("ttl", sys::set_int(b, libc::IPPROTO_IP, libc::IP_RECVTTL, 1));
-        t.saw("tos", sys::set_int(b, libc::IPPROTO_IP, libc::IP_RECVTOS, 1));
+        t.saw(
+            "ttl",
+            sys::set_int(b, libc::IPPROTO_IP, libc::IP_RECVTTL, 1),
+        );
+        t.saw(
+            "tos",
+            sys::set_int(b, libc::IPPROTO_IP, libc::IP_RECVTOS, 1),
+        );
         sys::sendto(a, b"abc", 0, at_b);
         ready(b, POLLIN);
         let message = sys::recvmsg(b, &[9], 0, 16);
@@ -268,7 +286,10 @@ pub(super) const CASES: &[Case] = &[
     case("recvmmsg/MSG_WAITFORONE", |t| {
         let (a, b) = t.udps_connected();
         sys::send(a, b"only", 0);
-        t.saw("recvmmsg", many(sys::recvmmsg(b, 5, 9, libc::MSG_WAITFORONE, None)));
+        t.saw(
+            "recvmmsg",
+            many(sys::recvmmsg(b, 5, 9, libc::MSG_WAITFORONE, None)),
+        );
     }),
     case("recvmmsg/timeout", |t| {
         let (a, b) = t.udps_connected();
@@ -279,7 +300,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("recvmmsg/tcp", |t| {
         let server = with_text(t, b"abcdef");
-        t.saw("recvmmsg", many(sys::recvmmsg(server, 4, 3, MSG_DONTWAIT, None)));
+        t.saw(
+            "recvmmsg",
+            many(sys::recvmmsg(server, 4, 3, MSG_DONTWAIT, None)),
+        );
     }),
 ];
 

@@ -66,7 +66,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("send/MSG_EOR-MSG_CONFIRM", |t| {
         let (client, server) = t.pair();
-        t.saw("send", sys::send(client, b"a", libc::MSG_EOR | libc::MSG_CONFIRM));
+        t.saw(
+            "send",
+            sys::send(client, b"a", libc::MSG_EOR | libc::MSG_CONFIRM),
+        );
         t.saw("recv", take(server, 9));
     }),
     case("send/EFAULT", |t| {
@@ -135,7 +138,10 @@ pub(super) const CASES: &[Case] = &[
         t.saw("port 0", sys::sendto(a, b"x", 0, at_b.with_port(0)));
         t.saw("length 15", sys::sendto(a, b"x", 0, at_b.cut(15)));
         t.saw("ipv6", sys::sendto(a, b"x", 0, t.any6().with_port(9)));
-        t.saw("unix", sys::sendto(a, b"x", 0, Addr::family_only(libc::AF_UNIX, 16)));
+        t.saw(
+            "unix",
+            sys::sendto(a, b"x", 0, Addr::family_only(libc::AF_UNIX, 16)),
+        );
         t.saw("length 129", sys::sendto(a, b"x", 0, at_b.cut(129)));
     }),
     case("sendto/udp-family-unspecified", |t| {
@@ -147,7 +153,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("sendto/udp-broadcast-EACCES", |t| {
         let fd = t.udp();
-        t.saw("sendto", sys::sendto(fd, b"x", 0, Addr::v4(Ipv4Addr::BROADCAST, 9)));
+        t.saw(
+            "sendto",
+            sys::sendto(fd, b"x", 0, Addr::v4(Ipv4Addr::BROADCAST, 9)),
+        );
     }),
     case("sendto/EFAULT", |t| {
         let fd = t.udp();
@@ -181,7 +190,10 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("sendmsg/udp-to", |t| {
         let ((a, _), (b, at_b)) = t.udps();
-        t.saw("sendmsg", sys::sendmsg(a, &[b"to", b"you"], Some(at_b), &[], 0));
+        t.saw(
+            "sendmsg",
+            sys::sendmsg(a, &[b"to", b"you"], Some(at_b), &[], 0),
+        );
         t.saw("recv", take(b, 9));
         t.saw("nobody", sys::sendmsg(a, &[b"x"], None, &[], 0));
     }),
@@ -197,7 +209,10 @@ pub(super) const CASES: &[Case] = &[
     case("sendmsg/EPIPE", |t| {
         let (client, _server) = t.pair();
         sys::shutdown(client, SHUT_WR);
-        t.saw("sendmsg", sys::sendmsg(client, &[b"x"], None, &[], MSG_NOSIGNAL));
+        t.saw(
+            "sendmsg",
+            sys::sendmsg(client, &[b"x"], None, &[], MSG_NOSIGNAL),
+        );
     }),
     case("sendmmsg/udp", |t| {
         let ((a, _), (b, at_b)) = t.udps();
@@ -237,7 +252,11 @@ pub(super) fn fill(fd: i32) -> String {
         let ret = sys::send(fd, &block, MSG_DONTWAIT | MSG_NOSIGNAL);
         sent += ret.count();
         if ret.count() == 0 || sent > 64 << 20 {
-            let end = if ret.is_errno(EAGAIN) { "full".to_owned() } else { ret.to_string() };
+            let end = if ret.is_errno(EAGAIN) {
+                "full".to_owned()
+            } else {
+                ret.to_string()
+            };
             return format!("more than 2048 {} {end}", sent > 2048);
         }
     }

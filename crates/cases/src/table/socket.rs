@@ -10,28 +10,50 @@ use libc::{
 
 pub(super) const CASES: &[Case] = &[
     case("socket/tcp", |t| made(t, AF_INET, SOCK_STREAM, 0)),
-    case("socket/tcp-by-number", |t| made(t, AF_INET, SOCK_STREAM, IPPROTO_TCP)),
+    case("socket/tcp-by-number", |t| {
+        made(t, AF_INET, SOCK_STREAM, IPPROTO_TCP)
+    }),
     case("socket/tcp-ipv6", |t| made(t, AF_INET6, SOCK_STREAM, 0)),
     case("socket/udp", |t| made(t, AF_INET, SOCK_DGRAM, 0)),
-    case("socket/udp-by-number", |t| made(t, AF_INET, SOCK_DGRAM, IPPROTO_UDP)),
+    case("socket/udp-by-number", |t| {
+        made(t, AF_INET, SOCK_DGRAM, IPPROTO_UDP)
+    }),
     case("socket/udp-ipv6", |t| made(t, AF_INET6, SOCK_DGRAM, 0)),
-    case("socket/non-blocking", |t| made(t, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)),
-    case("socket/close-on-exec", |t| made(t, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+    case("socket/non-blocking", |t| {
+        made(t, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)
+    }),
+    case("socket/close-on-exec", |t| {
+        made(t, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)
+    }),
     case("socket/both-flags", |t| {
         made(t, AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     }),
-    case("socket/flag-unknown", |t| made(t, AF_INET, SOCK_STREAM | 0x100, 0)),
+    case("socket/flag-unknown", |t| {
+        made(t, AF_INET, SOCK_STREAM | 0x100, 0)
+    }),
     case("socket/family-unknown", |t| made(t, 255, SOCK_STREAM, 0)),
     case("socket/family-unspecified", |t| made(t, 0, SOCK_STREAM, 0)),
     case("socket/family-negative", |t| made(t, -1, SOCK_STREAM, 0)),
     case("socket/kind-unknown", |t| made(t, AF_INET, 14, 0)),
     case("socket/kind-zero", |t| made(t, AF_INET, 0, 0)),
-    case("socket/kind-not-of-family", |t| made(t, AF_INET, SOCK_SEQPACKET, 0)),
-    case("socket/stream-of-udp", |t| made(t, AF_INET, SOCK_STREAM, IPPROTO_UDP)),
-    case("socket/datagrams-of-tcp", |t| made(t, AF_INET, SOCK_DGRAM, IPPROTO_TCP)),
-    case("socket/protocol-unknown", |t| made(t, AF_INET, SOCK_STREAM, 200)),
-    case("socket/protocol-out-of-range", |t| made(t, AF_INET, SOCK_STREAM, 100_000)),
-    case("socket/protocol-negative", |t| made(t, AF_INET6, SOCK_STREAM, -1)),
+    case("socket/kind-not-of-family", |t| {
+        made(t, AF_INET, SOCK_SEQPACKET, 0)
+    }),
+    case("socket/stream-of-udp", |t| {
+        made(t, AF_INET, SOCK_STREAM, IPPROTO_UDP)
+    }),
+    case("socket/datagrams-of-tcp", |t| {
+        made(t, AF_INET, SOCK_DGRAM, IPPROTO_TCP)
+    }),
+    case("socket/protocol-unknown", |t| {
+        made(t, AF_INET, SOCK_STREAM, 200)
+    }),
+    case("socket/protocol-out-of-range", |t| {
+        made(t, AF_INET, SOCK_STREAM, 100_000)
+    }),
+    case("socket/protocol-negative", |t| {
+        made(t, AF_INET6, SOCK_STREAM, -1)
+    }),
     case("socket/numbers-are-the-lowest-free", |t| {
         let [a, b, c] = [t.tcp(), t.tcp(), t.tcp()];
         t.say(format!("+{} +{}", b - a, c - b));
@@ -57,7 +79,9 @@ pub(super) const CASES: &[Case] = &[
         t.saw("tcp", sys::socketpair(AF_INET, SOCK_STREAM, 0).0);
         t.saw("udp", sys::socketpair(AF_INET6, SOCK_DGRAM, 0).0);
     }),
-    case("socketpair/EFAULT", |t| t.saw("socketpair", sys::socketpair_bad())),
+    case("socketpair/EFAULT", |t| {
+        t.saw("socketpair", sys::socketpair_bad())
+    }),
 ];
 
 /// `socket`, and the flags that the descriptor has then.

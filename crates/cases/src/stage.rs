@@ -1,0 +1,63 @@
+//! What the program does when a case has executed it anew, with descriptors it was given.
+
+use crate::sys::{self, Ret};
+use crate::talk::take;
+use std::process::ExitCode;
+
+/// Becomes the program anew, in this role. Returns only when that failed.
+pub(crate) fn enter(role: &str, fds: &[i32]) -> i32 {
+    let mut words = vec!["--stage".to_owned(), role.to_owned()];
+    words.extend(fds.iter().map(i32::to_string));
+    sys::exec_self(&words);
+    97
+}
+
+/// Plays a role.
+pub(crate) fn play(words: &[String]) -> ExitCode {
+    let fds: Vec<i32> = words
+        .iter()
+        .skip(1)
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let first = fds.first().copied().unwrap_or(-1);
+    let ok = match words.first().map_or("", String::as_str) {
+        "echo" => echo(first),
+        "serve" => serve(first),
+        "names" => names(&fds),
+        "sleep" => {
+            crate::talk::pause(4000);
+            true
+        }
+        "pour" => pour(first),
+        _ => false,
+    };
+    ExitCode::from(u8::from(!ok))
+}
+
+/// Sends back what comes first.
+fn echo(fd: i32) -> bool {
+    let got = take(fd, 100);
+    sys::send(fd, &got.data, 0).count() == got.data.len()
+}
+
+/// Accepts one connection and greets it.
+fn serve(listener: i32) -> bool {
+    let fd = sys::accept(listener).fd();
+    sys::send(fd, b"served", 0) == Ret::Value(6)
+}
+
+/// Whether the two ends of a connection still have their names, and the first its option.
+fn names(fds: &[i32]) -> bool {
+    let [one, other] = fds else { return false };
+    let (_, name) = sys::getsockname(*one);
+    let (_, peer) = sys::getpeername(*other);
+    let option = sys::get_int(*one, libc::IPPROTO_TCP, libc::TCP_NODELAY);
+    name.port() != 0 && name.port() == peer.port() && option.int() == Some(1)
+}
+
+/// Sends the second half of the text of a fault scenario.
+fn pour(fd: i32) -> bool {
+    let text = crate::faults::text();
+    let half = text.len() / 2;
+    crate::table::send_all(fd, text.get(half..).unwrap_or_default())
+}

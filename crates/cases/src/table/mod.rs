@@ -1,0 +1,66 @@
+//! The cases, a file for each group of manual pages.
+//!
+//! * `case.rs`: what a case is
+//! * `socket.rs`: socket, socketpair
+//! * `bind.rs`: bind, listen, getsockname
+//! * `accept.rs`: accept, accept4, getpeername
+//! * `connect.rs`: connect
+//! * `send.rs`: send, sendto, sendmsg, sendmmsg
+//! * `recv.rs`: recv, recvfrom, recvmsg, recvmmsg
+//! * `file.rs`: read, write and their families, close, close_range, shutdown
+//! * `descriptor.rs`: dup, fcntl, ioctl
+//! * `poll.rs`: poll, ppoll, select, pselect
+//! * `epoll.rs`: epoll
+//! * `option.rs`: options of all sockets
+//! * `option_tcp.rs`: options of TCP, IP and UDP
+//! * `sendfile.rs`: sendfile, splice
+//! * `ending.rs`: resets, broken pipes, time-outs, interrupted calls
+//! * `udp.rs`: datagrams
+//! * `ipv6.rs`: IPv6 and IPv4-mapped addresses
+//! * `thread.rs`: several threads at one socket
+//! * `process.rs`: several processes at one socket
+
+mod accept;
+mod bind;
+mod case;
+mod connect;
+mod descriptor;
+mod ending;
+mod epoll;
+mod file;
+mod ipv6;
+mod option;
+mod option_tcp;
+mod poll;
+mod process;
+mod recv;
+mod send;
+mod sendfile;
+mod socket;
+mod thread;
+mod udp;
+
+pub(crate) use case::{Case, all, case};
+pub(crate) use process::use_up;
+pub(crate) use recv::send_all;
+
+const PAGES: &[&[Case]] = &[
+    socket::CASES,
+    bind::CASES,
+    accept::CASES,
+    connect::CASES,
+    send::CASES,
+    recv::CASES,
+    file::CASES,
+    descriptor::CASES,
+    poll::CASES,
+    epoll::CASES,
+    option::CASES,
+    option_tcp::CASES,
+    sendfile::CASES,
+    ending::CASES,
+    udp::CASES,
+    ipv6::CASES,
+    thread::CASES,
+    process::CASES,
+];
