@@ -20,6 +20,7 @@ mod faults;
 mod runner;
 mod show;
 mod stage;
+#[expect(unsafe_code, reason = "the calls of the C library")]
 mod sys;
 mod table;
 mod talk;

@@ -16,8 +16,10 @@ pub(crate) fn observe(case: &Case, at: Addresses, limit: Duration) -> String {
         sys::lead_group();
         sys::no_core_files();
         sys::default_signal(libc::SIGPIPE);
-        let mut talk = Talk::new(at, to);
-        run(&mut talk);
+        // Rust's own handler looks for an overflown stack first.
+        sys::default_signal(libc::SIGSEGV);
+        let talk = Talk::new(at, to);
+        run(&talk);
         talk.end()
     });
     sys::make_leader(pid);

@@ -88,7 +88,7 @@ pub(crate) fn text_of(data: &[u8]) -> String {
     format!("bytes {hash:016x}")
 }
 
-const POLL: [(i16, &str); 8] = [
+const POLL: [(i16, &str); 11] = [
     (libc::POLLIN, "IN"),
     (libc::POLLPRI, "PRI"),
     (libc::POLLOUT, "OUT"),
@@ -97,6 +97,9 @@ const POLL: [(i16, &str); 8] = [
     (libc::POLLNVAL, "NVAL"),
     (libc::POLLRDHUP, "RDHUP"),
     (libc::POLLRDNORM, "RDNORM"),
+    (libc::POLLRDBAND, "RDBAND"),
+    (libc::POLLWRNORM, "WRNORM"),
+    (libc::POLLWRBAND, "WRBAND"),
 ];
 
 /// `revents` of `poll`: `IN|HUP`, `-` for none.
@@ -167,7 +170,7 @@ mod tests {
         let rows = [
             (0, "-"),
             (libc::POLLIN | libc::POLLRDHUP, "IN|RDHUP"),
-            (libc::POLLIN | 0x400, "IN|0x400"),
+            (libc::POLLIN | 0x800, "IN|0x800"),
         ];
         for (value, text) in rows {
             assert_eq!(poll_bits(value), text);

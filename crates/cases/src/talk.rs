@@ -3,6 +3,7 @@
 use crate::show;
 use crate::sys::{self, Addr, Got, Message, Ret};
 use libc::{AF_INET, AF_INET6, POLLIN, SOCK_DGRAM, SOCK_STREAM};
+use std::cell::Cell;
 use std::fmt::Display;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -23,7 +24,7 @@ pub(crate) struct Talk {
     pub(crate) at: Addresses,
     /// Where observations go as they are made, so that a crash loses none.
     out: i32,
-    said: bool,
+    said: Cell<bool>,
 }
 
 impl Talk {
@@ -31,37 +32,36 @@ impl Talk {
         Self {
             at,
             out,
-            said: false,
+            said: Cell::new(false),
         }
     }
 
     /// Adds to the observation.
-    pub(crate) fn say(&mut self, text: impl Display) {
-        let separator = if self.said { "; " } else { "" };
-        self.said = true;
+    pub(crate) fn say(&self, text: impl Display) {
+        let separator = if self.said.replace(true) { "; " } else { "" };
         let text = text.to_string().replace(['\n', '\t'], " ");
         sys::write(self.out, format!("{separator}{text}").as_bytes());
     }
 
     /// Adds the result of a call.
-    pub(crate) fn saw(&mut self, call: &str, result: impl Display) {
+    pub(crate) fn saw(&self, call: &str, result: impl Display) {
         self.say(format!("{call} {result}"));
     }
 
     /// Adds the result of a call that makes a descriptor; the descriptor.
-    pub(crate) fn made(&mut self, call: &str, ret: Ret) -> i32 {
+    pub(crate) fn made(&self, call: &str, ret: Ret) -> i32 {
         self.saw(call, ret.made());
         ret.fd()
     }
 
     /// Adds `poll`'s result and bits.
-    pub(crate) fn polled(&mut self, (ret, revents): (Ret, Vec<i16>)) {
+    pub(crate) fn polled(&self, (ret, revents): (Ret, Vec<i16>)) {
         let each: Vec<String> = revents.iter().map(|&bits| show::poll_bits(bits)).collect();
         self.say(format!("poll {ret} {}", each.join(" ")));
     }
 
     /// Adds `epoll_wait`'s result, and data and events of each.
-    pub(crate) fn epolled(&mut self, (ret, events): (Ret, Vec<(u64, u32)>)) {
+    pub(crate) fn epolled(&self, (ret, events): (Ret, Vec<(u64, u32)>)) {
         let each: Vec<String> = events
             .iter()
             .map(|&(data, bits)| format!(" {data}:{}", show::epoll_bits(bits)))
@@ -70,7 +70,7 @@ impl Talk {
     }
 
     /// Adds what `recvmsg` gave.
-    pub(crate) fn message(&mut self, message: &Message) {
+    pub(crate) fn message(&self, message: &Message) {
         let flags = show::message_flags(message.flags);
         let fds = message.descriptors.len();
         let fds = if fds == 0 {
@@ -82,7 +82,7 @@ impl Talk {
     }
 
     /// What must work so that the case means something; otherwise the observation ends here.
-    pub(crate) fn must(&mut self, what: &str, ret: Ret) -> i32 {
+    pub(crate) fn must(&self, what: &str, ret: Ret) -> i32 {
         if let Ret::Errno(_) = ret {
             self.saw(&format!("set-up failed: {what}"), ret);
             self.end();
@@ -91,33 +91,33 @@ impl Talk {
     }
 
     /// The observation is complete.
-    pub(crate) fn end(&mut self) -> ! {
+    pub(crate) fn end(&self) -> ! {
         sys::write(self.out, b"\n");
         sys::exit(0)
     }
 
-    pub(crate) fn tcp(&mut self) -> i32 {
+    pub(crate) fn tcp(&self) -> i32 {
         let ret = sys::socket(AF_INET, SOCK_STREAM, 0);
         self.must("socket", ret)
     }
 
-    pub(crate) fn tcp6(&mut self) -> i32 {
+    pub(crate) fn tcp6(&self) -> i32 {
         let ret = sys::socket(AF_INET6, SOCK_STREAM, 0);
         self.must("socket", ret)
     }
 
-    pub(crate) fn udp(&mut self) -> i32 {
+    pub(crate) fn udp(&self) -> i32 {
         let ret = sys::socket(AF_INET, SOCK_DGRAM, 0);
         self.must("socket", ret)
     }
 
-    pub(crate) fn udp6(&mut self) -> i32 {
+    pub(crate) fn udp6(&self) -> i32 {
         let ret = sys::socket(AF_INET6, SOCK_DGRAM, 0);
         self.must("socket", ret)
     }
 
     /// A non-blocking TCP socket.
-    pub(crate) fn tcp_nonblocking(&mut self) -> i32 {
+    pub(crate) fn tcp_nonblocking(&self) -> i32 {
         let ret = sys::socket(AF_INET, SOCK_STREAM | libc::SOCK_NONBLOCK, 0);
         self.must("socket", ret)
     }
@@ -133,27 +133,27 @@ impl Talk {
     }
 
     /// Binds to an address; the address it has now.
-    pub(crate) fn bound(&mut self, fd: i32, to: Addr) -> Addr {
+    pub(crate) fn bound(&self, fd: i32, to: Addr) -> Addr {
         self.must("bind", sys::bind(fd, to));
         self.name(fd)
     }
 
     /// `getsockname` that must work.
-    pub(crate) fn name(&mut self, fd: i32) -> Addr {
+    pub(crate) fn name(&self, fd: i32) -> Addr {
         let (ret, name) = sys::getsockname(fd);
         self.must("getsockname", ret);
         name
     }
 
     /// A TCP address at which nobody listens, and nobody will while the case runs.
-    pub(crate) fn dead(&mut self) -> Addr {
+    pub(crate) fn dead(&self) -> Addr {
         let fd = self.tcp();
         let any = self.any();
         self.bound(fd, any)
     }
 
     /// The same for UDP: bound once, and closed.
-    pub(crate) fn dead_udp(&mut self) -> Addr {
+    pub(crate) fn dead_udp(&self) -> Addr {
         let fd = self.udp();
         let any = self.any();
         let address = self.bound(fd, any);
@@ -162,12 +162,12 @@ impl Talk {
     }
 
     /// A listener, and where it listens.
-    pub(crate) fn listener(&mut self) -> (i32, Addr) {
+    pub(crate) fn listener(&self) -> (i32, Addr) {
         self.listener_with(16)
     }
 
     /// A listener with a backlog, and where it listens.
-    pub(crate) fn listener_with(&mut self, backlog: i32) -> (i32, Addr) {
+    pub(crate) fn listener_with(&self, backlog: i32) -> (i32, Addr) {
         let fd = self.tcp();
         let any = self.any();
         let address = self.bound(fd, any);
@@ -176,7 +176,7 @@ impl Talk {
     }
 
     /// An IPv6 listener, and where it listens.
-    pub(crate) fn listener6(&mut self) -> (i32, Addr) {
+    pub(crate) fn listener6(&self) -> (i32, Addr) {
         let fd = self.tcp6();
         let any = self.any6();
         let address = self.bound(fd, any);
@@ -185,7 +185,7 @@ impl Talk {
     }
 
     /// A socket connected to an address.
-    pub(crate) fn connected(&mut self, to: Addr) -> i32 {
+    pub(crate) fn connected(&self, to: Addr) -> i32 {
         let ret = sys::socket(to.family(), SOCK_STREAM, 0);
         let fd = self.must("socket", ret);
         self.must("connect", sys::connect(fd, to));
@@ -193,7 +193,7 @@ impl Talk {
     }
 
     /// Two ends of a TCP connection: who connected, who accepted.
-    pub(crate) fn pair(&mut self) -> (i32, i32) {
+    pub(crate) fn pair(&self) -> (i32, i32) {
         let (listener, address) = self.listener();
         let ends = self.pair_at(listener, address);
         sys::close(listener);
@@ -201,7 +201,7 @@ impl Talk {
     }
 
     /// The same over IPv6.
-    pub(crate) fn pair6(&mut self) -> (i32, i32) {
+    pub(crate) fn pair6(&self) -> (i32, i32) {
         let (listener, address) = self.listener6();
         let ends = self.pair_at(listener, address);
         sys::close(listener);
@@ -209,7 +209,7 @@ impl Talk {
     }
 
     /// Two ends of a TCP connection over a listener.
-    pub(crate) fn pair_at(&mut self, listener: i32, address: Addr) -> (i32, i32) {
+    pub(crate) fn pair_at(&self, listener: i32, address: Addr) -> (i32, i32) {
         let client = self.connected(address);
         ready(listener, POLLIN);
         let server = self.must("accept", sys::accept(listener));
@@ -217,19 +217,19 @@ impl Talk {
     }
 
     /// Two UDP sockets and their addresses.
-    pub(crate) fn udps(&mut self) -> ((i32, Addr), (i32, Addr)) {
+    pub(crate) fn udps(&self) -> ((i32, Addr), (i32, Addr)) {
         (self.udp_bound(), self.udp_bound())
     }
 
     /// A bound UDP socket and its address.
-    pub(crate) fn udp_bound(&mut self) -> (i32, Addr) {
+    pub(crate) fn udp_bound(&self) -> (i32, Addr) {
         let fd = self.udp();
         let any = self.any();
         (fd, self.bound(fd, any))
     }
 
     /// Two UDP sockets connected to each other.
-    pub(crate) fn udps_connected(&mut self) -> (i32, i32) {
+    pub(crate) fn udps_connected(&self) -> (i32, i32) {
         let ((a, at_a), (b, at_b)) = self.udps();
         self.must("connect", sys::connect(a, at_b));
         self.must("connect", sys::connect(b, at_a));

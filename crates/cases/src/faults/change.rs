@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
         sys::close(theirs);
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
         let mut reader = Reader::default();
-        t.say(reader.to_the_end(ours));
+        t.say(reader.drain(ours));
         t.say(reader.verdict());
     }),
     case("faults/fork-in-the-middle-parent-goes-on", |t| {
@@ -46,7 +46,7 @@ pub(super) const CASES: &[Case] = &[
         });
         sys::close(theirs);
         let mut reader = Reader::default();
-        t.say(reader.to_the_end(ours));
+        t.say(reader.drain(ours));
         t.say(reader.verdict());
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
@@ -55,7 +55,7 @@ pub(super) const CASES: &[Case] = &[
         let mut reader = Reader::default();
         t.say(reader.until(fd, MIDDLE));
         let child = sys::fork(|| {
-            t.say(reader.to_the_end(fd));
+            t.say(reader.drain(fd));
             t.say(reader.verdict());
             0
         });
@@ -73,7 +73,7 @@ pub(super) const CASES: &[Case] = &[
         });
         sys::close(theirs);
         let mut reader = Reader::default();
-        t.say(reader.to_the_end(ours));
+        t.say(reader.drain(ours));
         t.say(reader.verdict());
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
@@ -86,7 +86,7 @@ pub(super) const CASES: &[Case] = &[
         });
         sys::close(theirs);
         let mut reader = Reader::default();
-        t.say(reader.to_the_end(ours));
+        t.say(reader.drain(ours));
         t.say(reader.verdict());
         sys::kill(pid, libc::SIGKILL);
     }),
@@ -105,7 +105,7 @@ pub(super) const CASES: &[Case] = &[
         sys::close(c);
         for fd in [b, d] {
             let mut reader = Reader::default();
-            t.say(reader.to_the_end(fd));
+            t.say(reader.drain(fd));
             t.say(reader.verdict());
         }
         t.say(format!("{:?}", sys::waitpid(pid, 0)));

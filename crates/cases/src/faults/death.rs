@@ -36,7 +36,7 @@ pub(super) const CASES: &[Case] = &[
         }
         t.say("silent while stopped");
         sys::kill(pid, SIGCONT);
-        t.say(reader.to_the_end(fd));
+        t.say(reader.drain(fd));
         t.say(reader.verdict());
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
@@ -68,7 +68,7 @@ pub(super) const CASES: &[Case] = &[
         sys::wait_stopped(pid);
         sys::kill(pid, SIGKILL);
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
-        t.say(reader.to_the_end(fd));
+        t.say(reader.drain(fd));
         t.say(reader.verdict());
     }),
     case("faults/killed-while-waiting-in-recv", |t| {
@@ -94,7 +94,7 @@ pub(super) const CASES: &[Case] = &[
         sys::kill(pid, SIGKILL);
         sys::waitpid(pid, 0);
         let mut reader = Reader::default();
-        t.say(reader.to_the_end(ours));
+        t.say(reader.drain(ours));
         t.say(reader.verdict());
     }),
     case("faults/killed-with-unread-data", |t| {
@@ -124,6 +124,11 @@ pub(super) const CASES: &[Case] = &[
         sys::close(ours);
         sys::close(theirs);
         pause(30);
+        // Stopped first, so that neither ends because the other did.
+        for pid in ends {
+            sys::kill(pid, SIGSTOP);
+            sys::wait_stopped(pid);
+        }
         for pid in ends {
             sys::kill(pid, SIGKILL);
             t.say(format!("{:?}", sys::waitpid(pid, 0)));
@@ -179,17 +184,17 @@ pub(super) const CASES: &[Case] = &[
     }),
 ];
 
-fn sender_dies(t: &mut Talk, signal: i32) {
+fn sender_dies(t: &Talk, signal: i32) {
     let (fd, pid) = sender(t);
     let mut reader = Reader::default();
     t.say(reader.until(fd, MIDDLE));
     sys::kill(pid, signal);
     t.say(format!("{:?}", sys::waitpid(pid, 0)));
-    t.say(reader.to_the_end(fd));
+    t.say(reader.drain(fd));
     t.say(reader.verdict());
 }
 
-fn receiver_dies(t: &mut Talk, signal: i32) {
+fn receiver_dies(t: &Talk, signal: i32) {
     let (fd, pid) = receiver(t);
     let text = text();
     t.say(send_all(fd, text.get(..MIDDLE).unwrap_or_default()));

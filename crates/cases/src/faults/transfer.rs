@@ -38,7 +38,7 @@ impl Reader {
     }
 
     /// Receives until nothing more comes: how the stream ended.
-    pub(super) fn to_the_end(&mut self, fd: i32) -> String {
+    pub(super) fn drain(&mut self, fd: i32) -> String {
         loop {
             if !ready(fd, POLLIN) {
                 return "nothing in 3 s".to_owned();
@@ -105,7 +105,7 @@ pub(super) fn pour(fd: i32) -> Ret {
 }
 
 /// A connection and a child that sends the whole text over it: our end, and the child.
-pub(super) fn sender(t: &mut Talk) -> (i32, i32) {
+pub(super) fn sender(t: &Talk) -> (i32, i32) {
     let (ours, theirs) = t.pair();
     let pid = sys::fork(|| {
         sys::close(ours);
@@ -116,12 +116,12 @@ pub(super) fn sender(t: &mut Talk) -> (i32, i32) {
 }
 
 /// A connection and a child that receives the whole text: our end, and the child.
-pub(super) fn receiver(t: &mut Talk) -> (i32, i32) {
+pub(super) fn receiver(t: &Talk) -> (i32, i32) {
     let (ours, theirs) = t.pair();
     let pid = sys::fork(|| {
         sys::close(ours);
         let mut reader = Reader::default();
-        let _ = reader.to_the_end(theirs);
+        let _ = reader.drain(theirs);
         i32::from(reader.verdict() != "whole")
     });
     sys::close(theirs);

@@ -243,7 +243,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Two non-blocking listeners at one address: the first with its address, and the second.
-fn reuseport_listeners(t: &mut Talk) -> ((i32, Addr), i32) {
+fn reuseport_listeners(t: &Talk) -> ((i32, Addr), i32) {
     let (a, b) = (t.tcp_nonblocking(), t.tcp_nonblocking());
     for fd in [a, b] {
         sys::set_int(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1);

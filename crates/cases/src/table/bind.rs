@@ -278,7 +278,7 @@ pub(super) const CASES: &[Case] = &[
     }),
 ];
 
-fn fresh_name(t: &mut Talk, fd: i32) {
+fn fresh_name(t: &Talk, fd: i32) {
     let (ret, name) = sys::getsockname(fd);
     let family = match name.family() {
         AF_INET => "ipv4",

@@ -7,11 +7,11 @@ use crate::talk::Talk;
 pub(crate) struct Case {
     /// `page/what`: the manual page and what is tried.
     pub(crate) name: &'static str,
-    pub(crate) run: fn(&mut Talk),
+    pub(crate) run: fn(&Talk),
 }
 
 /// A row of the table.
-pub(crate) const fn case(name: &'static str, run: fn(&mut Talk)) -> Case {
+pub(crate) const fn case(name: &'static str, run: fn(&Talk)) -> Case {
     Case { name, run }
 }
 

@@ -216,7 +216,7 @@ pub(super) const CASES: &[Case] = &[
     }),
 ];
 
-fn name_of(t: &mut Talk, fd: i32) -> String {
+fn name_of(t: &Talk, fd: i32) -> String {
     let name = t.name(fd);
     format!("{:?} {}", name.ip(), name.port())
 }

@@ -270,7 +270,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// A call that waits for data and is interrupted; nothing comes.
-fn interrupted(t: &mut Talk, call: fn(i32) -> sys::Ret) {
+fn interrupted(t: &Talk, call: fn(i32) -> sys::Ret) {
     let (_client, server) = t.pair();
     sys::handle(SIGALRM, 0);
     sys::alarm_in(20);
@@ -279,7 +279,7 @@ fn interrupted(t: &mut Talk, call: fn(i32) -> sys::Ret) {
 }
 
 /// A call that waits for data, is interrupted and goes on; then data comes.
-fn restarted(t: &mut Talk, call: fn(i32) -> sys::Ret) {
+fn restarted(t: &Talk, call: fn(i32) -> sys::Ret) {
     let (client, server) = t.pair();
     sys::handle(SIGALRM, SA_RESTART);
     let pid = sys::fork(|| {

@@ -58,7 +58,7 @@ pub(super) const CASES: &[Case] = &[
         t.saw("connect", sys::connect(fd, mapped(t, address.port())));
     }),
     case("ipv6/wildcard-takes-ipv4", |t| {
-        let (listener, port) = wildcard(t, false);
+        let (listener, port) = wildcard(t);
         let fd = t.tcp();
         t.saw("connect", sys::connect(fd, t.any().with_port(port)));
         ready(listener, POLLIN);
@@ -70,20 +70,28 @@ pub(super) const CASES: &[Case] = &[
         t.saw("recv", take(server, 9));
     }),
     case("ipv6/wildcard-takes-ipv6", |t| {
-        let (listener, port) = wildcard(t, false);
+        let (listener, port) = wildcard(t);
         let fd = t.tcp6();
         t.saw("connect", sys::connect(fd, t.any6().with_port(port)));
         ready(listener, POLLIN);
         t.made("accept", sys::accept(listener));
     }),
     case("ipv6/v6only-wildcard-refuses-ipv4", |t| {
-        let (_listener, port) = wildcard(t, true);
-        let fd = t.tcp();
-        t.saw("connect", sys::connect(fd, t.any().with_port(port)));
-        t.saw("ipv4 listener", sys::bind(t.tcp(), t.any().with_port(port)));
+        let (four, six) = (t.tcp(), t.tcp6());
+        let any = t.any();
+        let port = t.bound(four, any).port();
+        sys::set_int(six, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+        t.saw(
+            "bind",
+            sys::bind(six, Addr::v6(Ipv6Addr::UNSPECIFIED, port)),
+        );
+        t.saw("listen", sys::listen(six, 1));
+        t.saw("connect", sys::connect(t.tcp(), any.with_port(port)));
+        t.saw("listen", sys::listen(four, 1));
+        t.saw("connect", sys::connect(t.tcp(), any.with_port(port)));
     }),
     case("ipv6/wildcard-occupies-ipv4", |t| {
-        let (_listener, port) = wildcard(t, false);
+        let (_listener, port) = wildcard(t);
         t.saw("bind", sys::bind(t.tcp(), t.any().with_port(port)));
     }),
     case("ipv6/mapped-bind", |t| {
@@ -170,9 +178,9 @@ fn is_mapped(address: Addr) -> String {
 }
 
 /// An IPv6 listener on the wildcard address, and its port.
-fn wildcard(t: &mut Talk, only: bool) -> (i32, u16) {
+fn wildcard(t: &Talk) -> (i32, u16) {
     let fd = t.tcp6();
-    let set = sys::set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, i32::from(only));
+    let set = sys::set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     t.must("IPV6_V6ONLY", set);
     let address = t.bound(fd, Addr::v6(Ipv6Addr::UNSPECIFIED, 0));
     t.must("listen", sys::listen(fd, 4));

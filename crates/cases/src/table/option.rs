@@ -217,7 +217,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// What a flag is at first and becomes, on a stream and on a datagram socket.
-fn flag(t: &mut Talk, name: i32) {
+fn flag(t: &Talk, name: i32) {
     for fd in [t.tcp(), t.udp()] {
         t.saw("at first", sys::get_int(fd, SOL_SOCKET, name));
         for value in [1, 0, 5] {
@@ -231,7 +231,7 @@ fn flag(t: &mut Talk, name: i32) {
 }
 
 /// What a number is at first and becomes.
-fn each(t: &mut Talk, name: i32, values: &[i32]) {
+fn each(t: &Talk, name: i32, values: &[i32]) {
     let fd = t.tcp();
     t.saw("at first", sys::get_int(fd, SOL_SOCKET, name));
     for &value in values {
@@ -243,7 +243,7 @@ fn each(t: &mut Talk, name: i32, values: &[i32]) {
     }
 }
 
-fn timeout(t: &mut Talk, name: i32) {
+fn timeout(t: &Talk, name: i32) {
     let fd = t.tcp();
     t.say(sys::getsockopt(fd, SOL_SOCKET, name, 16));
     t.saw("1.5 s", sys::set_timeout(fd, name, 1500));

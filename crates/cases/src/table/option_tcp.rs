@@ -229,18 +229,18 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// What an option of TCP is at first and becomes.
-fn tcp(t: &mut Talk, name: i32, values: &[i32]) {
+fn tcp(t: &Talk, name: i32, values: &[i32]) {
     let fd = t.tcp();
     numbers(t, fd, IPPROTO_TCP, (name, values));
 }
 
 /// What an option of IPv4 is at first and becomes.
-fn ip(t: &mut Talk, name: i32, values: &[i32]) {
+fn ip(t: &Talk, name: i32, values: &[i32]) {
     let fd = t.tcp();
     numbers(t, fd, IPPROTO_IP, (name, values));
 }
 
-fn numbers(t: &mut Talk, fd: i32, level: i32, (name, values): (i32, &[i32])) {
+fn numbers(t: &Talk, fd: i32, level: i32, (name, values): (i32, &[i32])) {
     t.saw("at first", sys::get_int(fd, level, name));
     for &value in values {
         t.saw(
@@ -257,6 +257,6 @@ fn state_of(fd: i32) -> Option<u8> {
     info.bytes.first().copied()
 }
 
-fn state(t: &mut Talk, who: &str, fd: i32) {
+fn state(t: &Talk, who: &str, fd: i32) {
     t.say(format!("{who} {:?}", state_of(fd)));
 }

@@ -265,7 +265,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Adds what `select` gave: how many of each set are left.
-fn selected(t: &mut Talk, (ret, sets): &(Ret, Sets)) {
+fn selected(t: &Talk, (ret, sets): &(Ret, Sets)) {
     let left = if matches!(ret, Ret::Errno(_)) {
         String::new()
     } else {

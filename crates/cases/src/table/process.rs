@@ -263,7 +263,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// The descriptor that comes out of a Unix socket when this one goes in.
-fn passed(t: &mut Talk, fd: i32) -> i32 {
+fn passed(t: &Talk, fd: i32) -> i32 {
     let (_, [a, b]) = sys::socketpair(AF_UNIX, SOCK_STREAM, 0);
     t.saw("sendmsg", sys::sendmsg(a, &[b"x"], None, &[fd], 0));
     let message = sys::recvmsg(b, &[1], 0, 8);

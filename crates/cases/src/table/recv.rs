@@ -313,7 +313,7 @@ fn many((ret, came): (sys::Ret, Vec<Vec<u8>>)) -> String {
 }
 
 /// The accepted end of a connection, at which this text waits; the other end stays open.
-pub(super) fn with_text(t: &mut Talk, text: &[u8]) -> i32 {
+pub(super) fn with_text(t: &Talk, text: &[u8]) -> i32 {
     let (client, server) = t.pair();
     sys::send(client, text, 0);
     queued(server, i32::try_from(text.len()).unwrap_or(0));

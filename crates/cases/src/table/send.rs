@@ -2,7 +2,7 @@
 
 use super::case::{Case, case};
 use crate::sys::{self, Addr};
-use crate::talk::{Talk, nonblocking, ready, take};
+use crate::talk::{nonblocking, ready, take};
 use libc::{EAGAIN, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, POLLOUT, SHUT_WR};
 use std::net::Ipv4Addr;
 

@@ -85,7 +85,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// `socket`, and the flags that the descriptor has then.
-fn made(t: &mut Talk, domain: i32, kind: i32, protocol: i32) {
+fn made(t: &Talk, domain: i32, kind: i32, protocol: i32) {
     let fd = t.made("socket", sys::socket(domain, kind, protocol));
     if fd >= 0 {
         let status = sys::fcntl(fd, libc::F_GETFL, 0).fd();

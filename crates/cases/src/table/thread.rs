@@ -202,7 +202,7 @@ pub(super) const CASES: &[Case] = &[
 
 /// One thread waits in a call; what another does lets it go on.
 fn woken(
-    t: &mut Talk,
+    t: &Talk,
     wait: impl FnOnce() -> Ret + Send + 'static,
     act: impl FnOnce() -> Ret + Send + 'static,
 ) {

@@ -195,7 +195,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// A connected socket that was told that nobody is there.
-fn refused(t: &mut Talk) -> i32 {
+fn refused(t: &Talk) -> i32 {
     let dead = t.dead_udp();
     let fd = t.udp();
     sys::connect(fd, dead);
