@@ -250,29 +250,53 @@ pub(crate) fn wait(
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     set.lock().make_own(state);
     loop {
-        let mut found = set.lock().ready(state, events, false);
-        let ask = found == 0 || set.waits.fetch_add(1, Relaxed).is_multiple_of(KERNEL_TURN);
-        if ask && found < events.len() {
-            found += ask_kernel(state, set_fd, set, &mut events[found..], (0, mask))?;
-            if found == 0 {
-                found = set.lock().ready(state, events, false);
-            }
+        let found = set.lock().ready(state, events, false);
+        if found > 0 {
+            return among_others(state, set_fd, set, (events, found), mask);
         }
-        if found > 0 || timeout == Some(Duration::ZERO) {
-            return Ok(found);
-        }
+        let now = (0, mask);
         let left = match left_until(deadline, timeout) {
-            Some(0) => return Ok(0),
+            Some(0) => {
+                let found = ask_kernel(state, set_fd, set, events, now)?;
+                return Ok(match found {
+                    0 => set.lock().ready(state, events, false),
+                    found => found,
+                });
+            }
             left => left,
         };
         let streams = set.lock().watcher.is_some();
-        if streams && set.spin.until(|| set.lock().has_something()) {
-            continue;
+        if streams && set.spin.is_worth_it() {
+            let found = ask_kernel(state, set_fd, set, events, now)?;
+            if found > 0 {
+                return Ok(found);
+            }
+            if set.spin.look_for(|| set.lock().has_something()) {
+                continue;
+            }
         }
-        found = sleep(state, set_fd, set, events, (left.unwrap_or(-1), mask))?;
+        let found = sleep(state, set_fd, set, events, (left.unwrap_or(-1), mask))?;
         if found > 0 {
             return Ok(found);
         }
+    }
+}
+
+/// Something of ours is ready: now and then the kernel's get their turn too.
+fn among_others(
+    state: &State,
+    set_fd: c_int,
+    set: &Set,
+    (events, found): (&mut [epoll_event], usize),
+    mask: *const libc::sigset_t,
+) -> Outcome<usize> {
+    let ask = set.waits.fetch_add(1, Relaxed).is_multiple_of(KERNEL_TURN);
+    match events.get_mut(found..) {
+        Some(rest) if ask && !rest.is_empty() => {
+            let more = ask_kernel(state, set_fd, set, rest, (0, mask)).unwrap_or(0);
+            Ok(found + more)
+        }
+        _ => Ok(found),
     }
 }
 
@@ -293,12 +317,8 @@ fn sleep(
     (timeout, mask): (c_int, *const libc::sigset_t),
 ) -> Outcome<usize> {
     let news = set.lock().arm();
-    let start = Instant::now();
     let timeout = if news { 0 } else { timeout };
     let found = ask_kernel(state, set_fd, set, events, (timeout, mask));
-    if !news {
-        set.spin.slept(start.elapsed());
-    }
     set.lock().disarm();
     found
 }

@@ -339,7 +339,7 @@ static SPIN: OnceLock<Duration> = OnceLock::new();
 
 /// How long calls look before they sleep.
 pub(crate) fn spin_time() -> Duration {
-    *SPIN.get_or_init(|| Duration::from_micros(20))
+    *SPIN.get_or_init(|| Duration::from_micros(50))
 }
 
 /// Sets it, before the first object is made.

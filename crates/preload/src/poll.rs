@@ -74,16 +74,12 @@ pub(crate) fn poll(
         arm(state, &ours, true);
         fence(SeqCst);
         let news = look(state, fds, &ours) > 0;
-        let start = Instant::now();
         let timeout = match news {
             true => Some(Duration::ZERO),
             false => left(deadline).map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32)),
         };
         let outcome = ask_kernel(state, fds, &ours, (timeout, mask));
         arm(state, &ours, false);
-        if !news {
-            spin.slept(start.elapsed());
-        }
         match outcome {
             Ok(0) if deadline.is_none_or(|deadline| deadline > Instant::now()) => {}
             other => return other,

@@ -123,7 +123,7 @@ pub(crate) fn attach() {
         say_not_attached();
         return;
     };
-    crate::object::set_spin_time(state.settings.spin.unwrap_or(Duration::from_micros(20)));
+    crate::object::set_spin_time(state.settings.spin.unwrap_or(Duration::from_micros(50)));
     STATE.store(Box::leak(Box::new(state)), Release);
 }
 

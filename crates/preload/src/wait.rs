@@ -16,7 +16,6 @@ use rustix::fd::BorrowedFd;
 use rustix::thread::futex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 use std::sync::atomic::fence;
-use std::time::Instant;
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +48,7 @@ pub(crate) fn wait(
     fence(SeqCst);
     let slept = match may() {
         true => Ok(()),
-        false => {
-            let start = Instant::now();
-            let slept = sleep(state, object, fd);
-            object.spin.slept(start.elapsed());
-            slept
-        }
+        false => sleep(state, object, fd),
     };
     disarm(&slot, what);
     slept
