@@ -114,7 +114,7 @@ impl Carrier {
             if self.turn() || spin.until(|| self.turn()) {
                 continue;
             }
-            self.sleep(&spin);
+            self.sleep();
         }
         self.program.carrier_leaves();
     }
@@ -180,7 +180,7 @@ impl Carrier {
     }
 
     /// Sleeps until something happens anywhere.
-    fn sleep(&mut self, spin: &Spin) {
+    fn sleep(&mut self) {
         let news = self.gateway.watcher.arm();
         if !news {
             let begun = Instant::now();
@@ -188,7 +188,6 @@ impl Carrier {
             let mut events = std::mem::take(&mut self.events);
             let _ = self.poller.sleep(&mut events, timeout);
             self.now = Instant::now();
-            spin.slept(self.now.duration_since(begun));
             self.events = events;
         }
         self.gateway.watcher.disarm();

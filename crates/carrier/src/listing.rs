@@ -10,7 +10,7 @@
 
 use crate::carrier::Carrier;
 use gannet_local::slot::{Kind, PeerSlot, State, flags, receiver, sent};
-use gannet_local::{Arena, PROCESSES};
+use gannet_local::{Arena, PROCESSES, TRANSIT};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -55,7 +55,7 @@ fn text(carrier: &Carrier) -> String {
 /// Which processes hold a slot.
 fn holders(program: &Arena) -> HashMap<u32, Vec<u32>> {
     let mut all: HashMap<u32, Vec<u32>> = HashMap::new();
-    for entry in 0..PROCESSES {
+    for entry in (0..PROCESSES).filter(|entry| *entry != TRANSIT) {
         let pid = program.pid_of(entry);
         if pid != 0 {
             for n in program.held_by(entry) {

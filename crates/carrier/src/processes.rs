@@ -1,7 +1,7 @@
 //! The processes of the program: who lives, and what the dead held.
 
 use crate::kernel::{Kernel, Token};
-use gannet_local::{Arena, PROCESSES};
+use gannet_local::{Arena, PROCESSES, TRANSIT};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -41,6 +41,9 @@ impl Processes {
         self.seen = Some(arena.entered());
         for (n, entry) in self.entries.iter_mut().enumerate() {
             let pid = arena.pid_of(n);
+            if n == TRANSIT {
+                continue;
+            }
             if entry.as_ref().map_or(0, |watched| watched.pid) == pid {
                 continue;
             }

@@ -6,9 +6,8 @@
 //! does (the other end has no core to run on while this one looks, or has nothing to say for long)
 //! only every so many waits look, to find out whether that has changed.
 //!
-//! Between looks the core is offered to others: the one that is waited for may need it. (Without
-//! that, two programs that the scheduler had put on one core answered each other at 1/2 of the rate;
-//! with it at 1.2 to 2 times that of sleeping at once.)
+//! Between looks the core is offered to others: the one that is waited for may need it. Without
+//! that, two programs that the scheduler had put on one core answered each other at half the rate.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
