@@ -10,7 +10,7 @@
 //! changes; no timer runs when every slot is held.
 
 use gannet_local::slot::{Kind, SlotName, flags, receiver};
-use gannet_local::{Arena, HostId, Stream};
+use gannet_local::{Arena, HostId, Stream, TRANSIT};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -80,9 +80,10 @@ impl Janitor {
     /// One look at the whole arena.
     pub(crate) fn sweep(&mut self, program: &Arena, others: &dyn Others, now: Instant) -> Swept {
         let mut swept = Swept::default();
+        let on_their_way = drop_lost_messages(program);
         std::mem::swap(&mut self.unheld, &mut self.before);
         if !program.unheld(&mut self.unheld) {
-            self.due = None;
+            self.due = on_their_way.then(|| now + SELDOM);
             self.since.clear();
             return swept;
         }
@@ -174,6 +175,23 @@ impl Janitor {
         };
         now.duration_since(since) < patience
     }
+}
+
+/// A message with a descriptor may never be received: what is held for it is let go of once the
+/// kernel has thrown the socket away. True when others are on their way.
+fn drop_lost_messages(program: &Arena) -> bool {
+    let sent: Vec<u32> = program.held_by(TRANSIT).collect();
+    if sent.is_empty() {
+        return false;
+    }
+    let alive = living_sockets();
+    let (there, gone): (Vec<u32>, Vec<u32>) = sent
+        .into_iter()
+        .partition(|&n| alive.contains(&program.peer(n).inode()));
+    for n in gone {
+        program.let_go(TRANSIT, n);
+    }
+    !there.is_empty()
 }
 
 fn slots_of(word: usize, bits: u64) -> impl Iterator<Item = u32> {

@@ -57,7 +57,7 @@ fn holders(program: &Arena) -> HashMap<u32, Vec<u32>> {
     let mut all: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in (0..PROCESSES).filter(|entry| *entry != TRANSIT) {
         let pid = program.pid_of(entry);
-        if pid != 0 {
+        if pid != 0 && entry != TRANSIT {
             for n in program.held_by(entry) {
                 all.entry(n).or_default().push(pid);
             }

@@ -40,6 +40,9 @@ impl Processes {
     pub(crate) fn look(&mut self, arena: &Arena, kernel: &Kernel, dead: &mut Vec<usize>) {
         self.seen = Some(arena.entered());
         for (n, entry) in self.entries.iter_mut().enumerate() {
+            if n == TRANSIT {
+                continue;
+            }
             let pid = arena.pid_of(n);
             if n == TRANSIT {
                 continue;
