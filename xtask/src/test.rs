@@ -4,9 +4,11 @@
 //! * `test/needs.rs`: what a step needs on the machine, and how it comes there
 //! * `test/child.rs`: one cargo run: output passed on, results counted, a limit on its time
 //! * `test/corpora.rs`: the fuzz targets play their corpora
+//! * `test/carried.rs`: the cases under `gannet run`
 //! * `test/digest.rs`: debug and release code play the same simulation
 //! * `test/report.rs`: the table at the end and the last line, `N passed, N failed`
 
+mod carried;
 mod child;
 mod corpora;
 mod digest;

@@ -203,6 +203,13 @@ pub(super) const ALL: &[Step] = &[
         }),
     },
     Step {
+        name: "cases",
+        why: "the socket calls of the manual pages: the same carried as on the kernel",
+        cost: Cost::Extra,
+        needs: &[],
+        job: Job::Inside(super::carried::cases),
+    },
+    Step {
         name: "documentation",
         why: "no broken link in the documentation",
         cost: Cost::Slow,
