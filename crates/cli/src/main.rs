@@ -14,6 +14,7 @@ mod knobs;
 mod progress;
 mod run;
 mod sim;
+mod ss;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Networks that follow from a seed
     Sim(sim::Arguments),
+    /// The sockets of running programs
+    Ss(ss::Arguments),
     /// What is set, who set it, and what could be
     Config(config::Arguments),
     /// What a code means: an errno, an exit status, a counter, why something stays with the kernel
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),
+        Command::Ss(arguments) => ss::run(&arguments),
         Command::Config(arguments) => config::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Worker => return gannet_bench::worker::main(),

@@ -1,0 +1,137 @@
+//! Sockets as a table, with the columns of `ss`, or as JSON.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use gannet_bench::Problem;
+use serde::Serialize;
+
+use super::command::Arguments;
+use super::socket::Socket;
+use crate::compare::print_json;
+
+/// The schema `gannet/ss/1`.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    sockets: &'a [Socket],
+}
+
+pub(super) fn json(sockets: &[Socket]) -> Result<ExitCode, Problem> {
+    print_json(&Document {
+        schema: "gannet/ss/1",
+        sockets,
+    })
+    .map(|()| ExitCode::SUCCESS)
+}
+
+pub(super) fn table(arguments: &Arguments, sockets: &[Socket]) -> Result<ExitCode, Problem> {
+    let text = text(arguments, sockets);
+    // Whoever reads may have seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(arguments: &Arguments, sockets: &[Socket]) -> String {
+    let mut rows: Vec<[String; 7]> = Vec::new();
+    if !arguments.no_header {
+        let titles = [
+            "Netid",
+            "State",
+            "Recv-Q",
+            "Send-Q",
+            "Local Address:Port",
+            "Peer Address:Port",
+            if arguments.processes { "Process" } else { "" },
+        ];
+        rows.push(titles.map(str::to_owned));
+    }
+    rows.extend(sockets.iter().map(|socket| row(arguments, socket)));
+    let mut widths = [0; 7];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+    }
+    let mut text = String::new();
+    let mut below = sockets.iter();
+    for (n, row) in rows.iter().enumerate() {
+        let cells = row.iter().zip(widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        let _ = writeln!(text, "{}", cells.join(" ").trim_end());
+        if n > 0 || arguments.no_header {
+            let details = below.next().map(|socket| details(arguments, socket));
+            text += &details.unwrap_or_default();
+        }
+    }
+    text
+}
+
+fn row(arguments: &Arguments, socket: &Socket) -> [String; 7] {
+    let each =
+        |process: &super::socket::Process| format!("(\"{}\",pid={})", process.name, process.pid);
+    let processes: Vec<String> = match arguments.processes {
+        true => socket.processes.iter().map(each).collect(),
+        false => Vec::new(),
+    };
+    let processes = match processes.is_empty() {
+        true => String::new(),
+        false => format!("users:({})", processes.join(",")),
+    };
+    [
+        socket.kind.clone(),
+        socket.state.clone(),
+        socket.recv_q.to_string(),
+        socket.send_q.to_string(),
+        socket.local.to_string(),
+        socket.peer.to_string(),
+        processes,
+    ]
+}
+
+/// The line below a socket, if one is asked for.
+fn details(arguments: &Arguments, socket: &Socket) -> String {
+    let mut parts = Vec::new();
+    if arguments.memory {
+        parts.push(format!("mem:(r{},w{})", socket.recv_q, socket.send_q));
+    }
+    if arguments.info {
+        parts.push(socket.way.clone());
+        parts.extend(figures(socket));
+    }
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("\t {}\n", parts.join(" ")),
+    }
+}
+
+/// As ss has them: times in milliseconds, the windows in segments.
+fn figures(socket: &Socket) -> Option<String> {
+    let of = |name: &str| socket.figures.get(name).copied().unwrap_or(0);
+    let milliseconds = |name| of(name) as f64 / 1000.0;
+    let mss = of("mss");
+    if mss == 0 {
+        return None;
+    }
+    let mut text = format!(
+        "rtt:{:.3}/{:.3} rto:{} mss:{mss} cwnd:{}",
+        milliseconds("rtt"),
+        milliseconds("rttvar"),
+        of("rto") / 1000,
+        of("cwnd") / mss,
+    );
+    for (name, key) in [("ssthresh", "ssthresh"), ("unacked", "unacked")] {
+        let segments = of(key) / mss;
+        if segments > 0 && of(key) < u64::from(u32::MAX) {
+            let _ = write!(text, " {name}:{segments}");
+        }
+    }
+    if of("retrans") > 0 {
+        let _ = write!(text, " retrans:0/{}", of("retrans"));
+    }
+    let _ = write!(text, " snd_wnd:{}", of("snd_wnd"));
+    Some(text)
+}
