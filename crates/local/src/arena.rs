@@ -19,6 +19,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 /// the carrier's number.
 pub const TRANSIT: usize = 0;
 
+/// The number of a process that does not exist yet: its parent entered it before the fork.
+pub const PENDING: u32 = u32::MAX;
+
 /// The number of a program in its network: random, never 0.
 pub type HostId = u64;
 
@@ -241,6 +244,13 @@ impl Arena {
     pub fn become_process(&self, n: usize, pid: u32) {
         let entry = self.memory.word(self.geometry.process(n) + process::PID);
         entry.store(pid, Release);
+        self.memory.word(header::ENTERED).fetch_add(1, AcqRel);
+    }
+
+    /// Gives entry `n` to process `pid`, unless the child of a fork has taken it already.
+    pub fn name_pending(&self, n: usize, pid: u32) {
+        let entry = self.memory.word(self.geometry.process(n) + process::PID);
+        let _ = entry.compare_exchange(PENDING, pid, AcqRel, Relaxed);
         self.memory.word(header::ENTERED).fetch_add(1, AcqRel);
     }
 

@@ -31,7 +31,7 @@ pub mod slot;
 mod spin;
 mod stream;
 
-pub use arena::{Arena, HostId, TRANSIT};
+pub use arena::{Arena, HostId, PENDING, TRANSIT};
 pub use figures::Figures;
 pub use layout::{Geometry, PROCESSES};
 pub use news::Watcher;

@@ -11,5 +11,6 @@ extern "C" fn begin() {
     if let Some(state) = state::get() {
         calls::prepare_forks();
         passing::adopt_inherited(state);
+        state::is_complete(state);
     }
 }

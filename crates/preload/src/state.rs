@@ -14,6 +14,10 @@ use std::time::Duration;
 /// The variable by which a process finds its carrier: `NETWORK:HOST`, both hexadecimal.
 pub(crate) const VARIABLE: &str = "GANNET_ATTACH";
 
+/// The entry among the processes that was made for this one before it existed: its number and that
+/// of its maker.
+pub(crate) const ENTRY: &str = "GANNET_RUN_ENTRY";
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -157,6 +161,7 @@ impl State {
             arena.leave(entry);
         }
         let holder = arena.enter(pid).ok_or(libc::EAGAIN)?;
+        leave_made_entry(&arena);
         let _ = service::ask(network, host, Question::Look);
         let environment = environment(network, host);
         Ok(State {
@@ -234,6 +239,35 @@ impl State {
             u16::from_ne_bytes(bytes)
         });
         SocketAddr::new(ip, self.arena().next_port(start))
+    }
+}
+
+/// What the maker of this process held for it is held by the process itself now.
+fn leave_made_entry(arena: &Arena) {
+    let Ok(value) = std::env::var(ENTRY) else {
+        return;
+    };
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let numbers = value
+        .split_once(':')
+        .map(|(n, maker)| (n.parse(), maker.parse()));
+    if let Some((Ok(entry), Ok(maker))) = numbers
+        && parent == maker
+        && arena.pid_of(entry) == gannet_local::PENDING
+    {
+        // Not before this process holds what it has.
+        MADE_FOR_US.store(entry + 1, Relaxed);
+    }
+}
+
+/// The entry to leave, plus one.
+static MADE_FOR_US: AtomicUsize = AtomicUsize::new(0);
+
+/// Everything that came with the descriptors is held by this process: its maker's entry for it is
+/// of no use any more.
+pub(crate) fn is_complete(state: &State) {
+    if let Some(entry) = MADE_FOR_US.swap(0, Relaxed).checked_sub(1) {
+        state.arena().leave(entry);
     }
 }
 

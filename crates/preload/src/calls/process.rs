@@ -9,12 +9,14 @@ use crate::state::{self, State};
 use crate::{epoll, real};
 use gannet_local::service::{self, Question};
 use libc::{c_char, c_int, pid_t};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
 
 thread_local! {
     /// The child's entry, and the locks held, during a fork.
     static FORK: RefCell<Option<Forking>> = const { RefCell::new(None) };
+    /// The entry of the child that was made last.
+    static MADE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 struct Forking {
@@ -44,10 +46,10 @@ extern "C" fn before() {
     FORK.with(|fork| *fork.borrow_mut() = Some(Forking { entry, locks }));
 }
 
-/// Enters a child that does not exist yet, under this process's number.
+/// Enters a child that does not exist yet.
 fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<usize> {
     let arena = state.arena();
-    let entry = arena.enter(std::process::id())?;
+    let entry = arena.enter(gannet_local::PENDING)?;
     for n in arena.held_by(state.holder()).filter(|n| wanted(*n)) {
         arena.hold(entry, n);
     }
@@ -55,7 +57,8 @@ fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<usize> {
 }
 
 extern "C" fn in_parent() {
-    FORK.with(|fork| *fork.borrow_mut() = None);
+    let forking = FORK.with(|fork| fork.borrow_mut().take());
+    MADE.with(|made| made.set(forking.and_then(|forking| forking.entry)));
 }
 
 extern "C" fn in_child() {
@@ -77,25 +80,19 @@ fn tell_carrier(state: &State) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fork() -> pid_t {
+    MADE.with(|made| made.set(None));
     // SAFETY: passed on.
     let child = unsafe { real::fork() };
-    if child < 0
-        && let Some(state) = state::get()
-    {
-        abandon_children(state);
-    }
-    child
-}
-
-/// After a fork that failed: entries under this process's number that are not its own.
-fn abandon_children(state: &State) {
-    let arena = state.arena();
-    let pid = std::process::id();
-    for entry in 0..gannet_local::PROCESSES {
-        if entry != state.holder() && arena.pid_of(entry) == pid {
-            arena.leave(entry);
+    let made = MADE.with(Cell::take);
+    if let (Some(state), Some(entry)) = (state::get(), made) {
+        // In the parent: the child may have been faster, and may be gone already.
+        match u32::try_from(child) {
+            Ok(pid) if pid > 0 => state.arena().name_pending(entry, pid),
+            Ok(_) => {}
+            Err(_) => state.arena().leave(entry),
         }
     }
+    child
 }
 
 /// A child that shares memory until `exec` could not be told from its parent: it gets its own.
@@ -120,7 +117,11 @@ struct Environment {
 
 /// # Safety
 /// `envp` is null, or ends with a null pointer and holds strings.
-unsafe fn completed(state: &State, envp: *const *const c_char) -> Environment {
+unsafe fn completed(
+    state: &State,
+    envp: *const *const c_char,
+    entry: Option<usize>,
+) -> Environment {
     let mut pointers = Vec::new();
     let mut at = envp;
     // SAFETY: as the caller says.
@@ -130,7 +131,12 @@ unsafe fn completed(state: &State, envp: *const *const c_char) -> Environment {
             at = at.add(1);
         }
     }
-    let strings = state.environment.clone();
+    let mut strings = state.environment.clone();
+    if let Some(entry) = entry {
+        let variable = state::ENTRY;
+        let value = format!("{variable}={entry}:{}", std::process::id());
+        strings.extend(CString::new(value).ok());
+    }
     for text in &strings {
         let name_len = text.as_bytes().iter().position(|b| *b == b'=').unwrap_or(0) + 1;
         let name = text.as_bytes().get(..name_len).unwrap_or(b"");
@@ -178,7 +184,7 @@ unsafe fn exec(
         return call(envp);
     };
     // SAFETY: as the caller says.
-    let environment = unsafe { completed(state, envp) };
+    let environment = unsafe { completed(state, envp, None) };
     keep_hidden(true);
     let failed = call(environment.pointers.as_ptr());
     let error = crate::errno::get();
@@ -255,9 +261,9 @@ unsafe fn spawn(
         // SAFETY: passed on.
         return unsafe { call(pid, path, actions, attributes, argv, envp) };
     };
-    // SAFETY: as the caller says.
-    let environment = unsafe { completed(state, envp) };
     let entry = enter_child(state, |_| true);
+    // SAFETY: as the caller says.
+    let environment = unsafe { completed(state, envp, entry) };
     keep_hidden(true);
     let mut child: pid_t = 0;
     let place = if pid.is_null() { &raw mut child } else { pid };
@@ -269,8 +275,8 @@ unsafe fn spawn(
         // SAFETY: the caller's place or ours.
         let number = unsafe { *place };
         match outcome {
-            // The child may be attached already: what was held for it is for it to give back.
-            0 => state.arena().become_process(entry, number as u32),
+            // Unless the child is attached already and has given back what was held for it.
+            0 => state.arena().name_pending(entry, number as u32),
             _ => state.arena().leave(entry),
         }
         tell_carrier(state);
