@@ -7,7 +7,7 @@
 //! * [`lock`]: among the threads and processes of one program; survives its holder's death
 //! * [`news`]: which of many streams changed
 //! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
-//! * [`datagram`]: records of a stream that are datagrams
+//! * [`datagram`]: records of a stream that are datagrams; [`Record`]: one that was received
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
 //! * [`Spin`]: how long to look before sleeping
 //!
@@ -25,6 +25,7 @@ pub mod name;
 pub mod news;
 pub mod options;
 mod peers;
+mod records;
 pub mod service;
 mod slices;
 pub mod slot;
@@ -37,5 +38,6 @@ pub use layout::{Geometry, PROCESSES};
 pub use news::Watcher;
 pub use options::Opt;
 pub use peers::Peers;
+pub use records::Record;
 pub use spin::Spin;
 pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain};

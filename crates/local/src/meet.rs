@@ -74,15 +74,24 @@ pub fn open(
     carried: bool,
     names: &mut dyn Iterator<Item = SocketAddrUnix>,
 ) -> Result<Met, Errno> {
+    let met = prepare(peers, holder, wish, carried)?;
+    connect(peers, holder, met, names)
+}
+
+/// The first half of [`open`]: a stream that nobody knows of yet. What is noted in its slot now is
+/// there when the other end looks.
+///
+/// # Errors
+/// As [`open`].
+pub fn prepare(peers: &Peers, holder: usize, wish: Wish, carried: bool) -> Result<Met, Errno> {
     let arena = peers.own();
     let fd = socket(wish.socket)?;
     let slot = arena
         .allocate(holder, wish.local.port().into())
         .ok_or(Errno::NOBUFS)?;
-    let opened = set_up_and_connect(peers, &fd, slot, wish, carried, names);
-    if let Err(error) = opened {
-        arena.let_go(holder, slot);
-        arena.free(slot);
+    let prepared = set_up(peers, &fd, slot, wish, carried);
+    if let Err(error) = prepared {
+        give_up(peers, holder, slot);
         return Err(error);
     }
     Ok(Met {
@@ -92,14 +101,40 @@ pub fn open(
     })
 }
 
-fn set_up_and_connect(
+/// The second half of [`open`]. When it fails the slot is free again.
+///
+/// # Errors
+/// As [`open`].
+pub fn connect(
     peers: &Peers,
-    fd: &OwnedFd,
-    n: u32,
-    wish: Wish,
-    carried: bool,
+    holder: usize,
+    met: Met,
     names: &mut dyn Iterator<Item = SocketAddrUnix>,
-) -> Result<(), Errno> {
+) -> Result<Met, Errno> {
+    let mut outcome = Err(Errno::CONNREFUSED);
+    for name in names {
+        outcome = rustix::net::connect(&met.fd, &name);
+        if outcome != Err(Errno::CONNREFUSED) {
+            break;
+        }
+    }
+    if let Err(error) = outcome {
+        give_up(peers, holder, met.slot);
+        return Err(error);
+    }
+    let slot = peers.own().own(met.slot);
+    if slot.flags() & flags::CARRIED == 0 {
+        slot.set_state(State::Established);
+    }
+    Ok(met)
+}
+
+fn give_up(peers: &Peers, holder: usize, slot: u32) {
+    peers.own().let_go(holder, slot);
+    peers.own().free(slot);
+}
+
+fn set_up(peers: &Peers, fd: &OwnedFd, n: u32, wish: Wish, carried: bool) -> Result<(), Errno> {
     let slot = peers.own().own(n);
     slot.set_kind(wish.kind);
     slot.set_local(wish.local);
@@ -113,19 +148,7 @@ fn set_up_and_connect(
     }
     slot.set_state(State::SynSent);
     let name = name::connector(peers.network(), slot.name())?;
-    rustix::net::bind(fd, &name)?;
-    let mut outcome = Err(Errno::CONNREFUSED);
-    for name in names {
-        outcome = rustix::net::connect(fd, &name);
-        if outcome != Err(Errno::CONNREFUSED) {
-            break;
-        }
-    }
-    outcome?;
-    if !carried {
-        slot.set_state(State::Established);
-    }
-    Ok(())
+    rustix::net::bind(fd, &name)
 }
 
 /// The names at which a program of the network may listen for `to`; `all` is the number of the

@@ -86,9 +86,13 @@ pub enum Opt {
     PktInfo,
     /// `IP_RECVERR`, `IPV6_RECVERR`.
     RecvError,
+    /// `IP_RECVTOS`, `IPV6_RECVTCLASS`.
+    RecvTos,
+    /// `SO_TIMESTAMP` (1), `SO_TIMESTAMPNS` (2).
+    Timestamp,
 }
 
-const _: () = assert!((Opt::RecvError as usize) < crate::layout::slot::OPTION_COUNT);
+const _: () = assert!((Opt::Timestamp as usize) < crate::layout::slot::OPTION_COUNT);
 
 /// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
 pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];

@@ -70,6 +70,10 @@ pub mod flags {
     pub const BROKEN: u32 = 64;
     /// The reset has been reported once.
     pub const TOLD: u32 = 128;
+    /// Of datagrams: connected to an address of the kernel's.
+    pub const ELSEWHERE: u32 = 256;
+    /// Of datagrams: nothing is sent any more.
+    pub const SENDS_NO_MORE: u32 = 512;
 }
 
 /// Which slot of which program.

@@ -65,7 +65,7 @@ pub struct Readiness {
 pub struct Stream<'a> {
     pub(crate) own: OwnSlot<'a>,
     pub(crate) arena: &'a Arena,
-    peer: Option<(&'a Arena, PeerSlot<'a>)>,
+    pub(crate) peer: Option<(&'a Arena, PeerSlot<'a>)>,
     fd: BorrowedFd<'a>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn broken(&self) -> Hindrance {
+    pub(crate) fn broken(&self) -> Hindrance {
         self.own.set_flags(flags::BROKEN);
         Hindrance::Reset
     }
@@ -133,7 +133,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Bytes that can be received now, or why there are none.
-    fn there(&self) -> Result<u64, Hindrance> {
+    pub(crate) fn there(&self) -> Result<u64, Hindrance> {
         if self.own.receiver() & receiver::SHUT != 0 {
             return Err(Hindrance::End);
         }
@@ -495,7 +495,7 @@ fn is_writable(room: u64, ring: u64) -> bool {
 /// Where `len` bytes at distance `from` of the base lie in a ring: the first piece (place, length)
 /// and the length of the second, which is at the start. `ring` is a power of two and `len` at most
 /// `ring`.
-fn places(from: u64, len: usize, ring: usize) -> ((usize, usize), usize) {
+pub(crate) fn places(from: u64, len: usize, ring: usize) -> ((usize, usize), usize) {
     let len = len.min(ring);
     let at = from as usize & (ring - 1);
     let first = len.min(ring - at);
