@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::Arena;
-use crate::datagram::{HEADER, Header};
+use crate::datagram::{HEADER, Header, What};
 use crate::lock;
 use crate::slot::PeerSlot;
 use crate::stream::{Hindrance, Span, Stream, places};
@@ -62,6 +62,20 @@ impl Stream<'_> {
         header
     }
 
+    /// Takes the next record if it carries no datagram: what the other end has to tell.
+    pub fn take_unless_data(&self) -> Option<Header> {
+        let held = lock::hold(self.own.read_lock());
+        let (_, _, header) = self.next_header().ok()?;
+        if header.what == What::Data {
+            return None;
+        }
+        let whole = HEADER + header.len as usize;
+        self.own.set_consumed(self.own.consumed() + whole as u64);
+        drop(held);
+        self.tell_writer();
+        Some(header)
+    }
+
     /// To be called with the readers' lock held.
     fn next_header(&self) -> Result<(&Arena, PeerSlot<'_>, Header), Hindrance> {
         let there = self.there()?;
@@ -104,7 +118,6 @@ unsafe fn copy_out(arena: &Arena, peer: PeerSlot<'_>, position: u64, to: *mut u8
 mod tests {
     use super::*;
     use crate::Geometry;
-    use crate::datagram::What;
     use rustix::fd::AsFd;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -158,6 +171,20 @@ mod tests {
                 assert_eq!((last.header.address, last.copied), (from, 5));
                 assert_eq!(out[..5], body[..5]);
             }
+        });
+    }
+
+    #[test]
+    fn what_is_told_is_taken_apart_from_datagrams() {
+        with_pair(|a, b| {
+            let from = "10.0.0.1:53".parse().unwrap();
+            assert_eq!(b.take_unless_data(), None);
+            let told = Header::error(from, 111);
+            a.send_record(&told.pack(), &[]).unwrap();
+            a.send_record(&Header::data(from, 1).pack(), b"x").unwrap();
+            assert_eq!(b.take_unless_data(), Some(told));
+            assert_eq!(b.take_unless_data(), None);
+            assert_eq!(receive(&b, &mut [0; 8], false).unwrap().copied, 1);
         });
     }
 

@@ -138,7 +138,7 @@ pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int) -> u32 {
                 ready
             }
         }
-        Kind::Datagrams => crate::datagrams::ready(state, object),
+        Kind::Datagrams => crate::datagrams::ready(state, object, fd),
         Kind::Epoll => object.set().map_or(0, |set| set.ready_itself(state)),
         Kind::Bound => OUT | HUP,
         Kind::Listener | Kind::Hidden | Kind::Free => 0,

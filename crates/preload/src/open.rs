@@ -97,7 +97,7 @@ fn replace(fd: c_int, new: OwnedFd, object: &Found, flags: SocketFlags) -> Outco
 }
 
 /// A new hidden descriptor, high up where programs do not look for theirs.
-fn high_up(fd: OwnedFd) -> OwnedFd {
+pub(crate) fn high_up(fd: OwnedFd) -> OwnedFd {
     for floor in [100_000, 10_000, 800] {
         // SAFETY: no pointers.
         let high = unsafe { real::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, floor) };
@@ -220,7 +220,7 @@ fn new_slot(
     Ok(n)
 }
 
-fn family_flags(plain: Plain) -> u32 {
+pub(crate) fn family_flags(plain: Plain) -> u32 {
     match (plain.six, plain.six_only) {
         (false, _) => 0,
         (true, false) => flags::SIX | flags::DUAL,
@@ -367,7 +367,8 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
     }
     let plain = plain(fd)?;
     if !plain.stream {
-        return crate::datagrams::connect(state, fd, plain, to);
+        // Datagrams to loopback addresses stay with the kernel.
+        return (whose == Whose::Ours).then(|| crate::datagrams::connect(state, fd, plain, to));
     }
     if option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(1) || is_connected(fd) {
         return None;

@@ -211,7 +211,16 @@ pub(crate) fn copy_times_to(fd: c_int, new: &OwnedFd) {
 
 /// How long receiving may wait; `None` for ever.
 pub(crate) fn receive_timeout(fd: c_int) -> Option<Duration> {
-    let time = get(fd, (libc::SOL_SOCKET, libc::SO_RCVTIMEO), NO_TIME)?;
+    timeout(fd, libc::SO_RCVTIMEO)
+}
+
+/// How long sending may wait; `None` for ever.
+pub(crate) fn send_timeout(fd: c_int) -> Option<Duration> {
+    timeout(fd, libc::SO_SNDTIMEO)
+}
+
+fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
+    let time = get(fd, (libc::SOL_SOCKET, name), NO_TIME)?;
     let time = Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
     (!time.is_zero()).then_some(time)
 }

@@ -8,7 +8,7 @@ use crate::object::{self, Found, Kind};
 use crate::open;
 use crate::real;
 use crate::state::{self, State};
-use gannet_local::slot::{self, flags};
+use gannet_local::slot::{self, SlotName, flags};
 use gannet_local::{TRANSIT, name};
 use libc::{c_int, ssize_t};
 use rustix::fd::BorrowedFd;
@@ -141,10 +141,13 @@ pub(crate) fn adopt_inherited(state: &State) {
         }
     }
     for fd in left {
-        if let Some(name) = unix_name(fd)
-            && name::is_listener(state.peers().network(), &name)
-        {
+        let Some(name) = unix_name(fd) else { continue };
+        if name::is_listener(state.peers().network(), &name) {
             hide(state, fd, &name);
+        } else if let Some(of) = name::read_connector(state.peers().network(), &name)
+            && of.host == state.host()
+        {
+            hide_records(state, fd, of);
         }
     }
 }
@@ -154,6 +157,22 @@ fn unix_name(fd: c_int) -> Option<SocketAddrUnix> {
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     let name = rustix::net::getsockname(borrowed).ok()?;
     SocketAddrUnix::try_from(name).ok()
+}
+
+/// A stream of records that came over `exec` belongs to the socket in its slot.
+fn hide_records(state: &State, fd: c_int, of: SlotName) {
+    let same = |object: &Found| {
+        object.kind() == Kind::Datagrams && state.arena().own(object.slot()).name() == of
+    };
+    let found = object::all().map(|(_, object)| object).find(same);
+    match found {
+        Some(object) => open::hide(&object, fd),
+        None => {
+            // Nobody's any more.
+            // SAFETY: no pointers.
+            unsafe { real::close(fd) };
+        }
+    }
 }
 
 /// A listener of ours that came over `exec` belongs to the socket with its port.

@@ -1,5 +1,6 @@
 //! `poll` over descriptors of ours and the kernel's; `select` is made of it.
 
+use crate::datagrams;
 use crate::epoll::ready_events;
 use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
@@ -18,7 +19,7 @@ pub(crate) fn deadline_of(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-fn left(deadline: Option<Instant>) -> Option<libc::timespec> {
+pub(crate) fn left(deadline: Option<Instant>) -> Option<libc::timespec> {
     let left = deadline?.saturating_duration_since(Instant::now());
     Some(libc::timespec {
         tv_sec: left.as_secs() as libc::time_t,
@@ -106,13 +107,21 @@ fn arm(state: &State, ours: &[Option<Found>], armed: bool) {
     }
 }
 
+/// What is ready without asking the kernel, which is asked about all descriptors at once.
+fn ready_of_ours(state: &State, object: &Found, fd: c_int) -> u32 {
+    match object.kind() {
+        Kind::Datagrams => datagrams::ready_at_ours(state, object),
+        _ => ready_events(state, object, fd),
+    }
+}
+
 /// Writes what is ready of ours; gives how many are.
 fn look(state: &State, fds: &mut [pollfd], ours: &[Option<Found>]) -> c_int {
     let mut found = 0;
     for (entry, object) in fds.iter_mut().zip(ours) {
         let Some(object) = object else { continue };
         // The bits of poll and epoll have the same values.
-        let ready = ready_events(state, object, entry.fd) as c_short;
+        let ready = ready_of_ours(state, object, entry.fd) as c_short;
         entry.revents = ready & (entry.events | libc::POLLHUP | libc::POLLERR);
         found += c_int::from(entry.revents != 0);
     }
@@ -129,7 +138,7 @@ fn ask_kernel(
     let mut asked = Vec::with_capacity(fds.len() + 2);
     let mut whose = Vec::with_capacity(fds.len() + 2);
     for (n, (entry, object)) in fds.iter().zip(ours).enumerate() {
-        questions(n, entry, object.as_ref(), &mut asked, &mut whose);
+        questions(state, (n, entry, object.as_ref()), &mut asked, &mut whose);
     }
     let time = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs() as libc::time_t,
@@ -159,7 +168,7 @@ fn ask_kernel(
     }
     for (entry, object) in fds.iter_mut().zip(ours) {
         if let Some(object) = object.as_ref().filter(|o| o.kind() != Kind::Listener) {
-            let ready = ready_events(state, object, entry.fd) as c_short;
+            let ready = ready_of_ours(state, object, entry.fd) as c_short;
             entry.revents |= ready & (entry.events | libc::POLLHUP | libc::POLLERR);
         }
     }
@@ -167,9 +176,8 @@ fn ask_kernel(
 }
 
 fn questions(
-    n: usize,
-    entry: &pollfd,
-    object: Option<&Found>,
+    state: &State,
+    (n, entry, object): (usize, &pollfd, Option<&Found>),
     asked: &mut Vec<pollfd>,
     whose: &mut Vec<Asked>,
 ) {
@@ -195,8 +203,12 @@ fn questions(
             }
         }
         Kind::Datagrams => {
-            ask(entry.fd, entry.events & !libc::POLLOUT, None);
-            for hidden in object.hidden() {
+            let hidden = datagrams::watched(state, object);
+            if datagrams::is_at_kernel(state, object) {
+                let room = if hidden.is_some() { libc::POLLOUT } else { 0 };
+                ask(entry.fd, entry.events & !room, None);
+            }
+            if let Some(hidden) = hidden {
                 ask(hidden, libc::POLLIN, Some(object));
             }
         }

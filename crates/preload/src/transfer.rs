@@ -72,7 +72,7 @@ impl Pieces {
     }
 
     /// What follows after `done` bytes.
-    fn after(&self, mut done: usize) -> Vec<Span> {
+    pub(crate) fn after(&self, mut done: usize) -> Vec<Span> {
         let mut rest = Vec::new();
         for span in self.spans() {
             let skip = done.min(span.len);

@@ -32,6 +32,9 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
             let last = arena.let_go(state.holder(), object.slot());
             for hidden in object.unhide() {
                 object::take(hidden);
+                if object.kind() == Kind::Datagrams {
+                    crate::datagrams::close(state, object, hidden, last);
+                }
                 // SAFETY: hidden descriptors are ours.
                 unsafe { real::close(hidden) };
             }
@@ -252,7 +255,10 @@ unsafe fn ioctl_of_ours(
 ) -> Option<Outcome<c_int>> {
     let place = argument as *mut c_int;
     let kind = object.kind();
-    if !matches!(kind, Kind::Stream | Kind::Listener | Kind::Bound) {
+    if !matches!(
+        kind,
+        Kind::Stream | Kind::Listener | Kind::Bound | Kind::Datagrams
+    ) {
         return None;
     }
     let give = |value: u64| {
@@ -277,6 +283,9 @@ unsafe fn ioctl_of_ours(
                 set_nonblocking(state, object, wanted);
             }
             Some(errno::of(set))
+        }
+        libc::FIONREAD if kind == Kind::Datagrams => {
+            give(crate::datagrams::next_len(state, object)? as u64)
         }
         libc::FIONREAD if kind == Kind::Listener => Some(Err(libc::EINVAL)),
         libc::FIONREAD if kind == Kind::Stream => give(object.stream(state, fd).waiting()),

@@ -1,5 +1,6 @@
 //! Bytes: `read`, `write`, `recv`, `send` and their relatives.
 
+use crate::datagrams;
 use crate::errno::{Outcome, give_len};
 use crate::object::{self, Found, Kind};
 use crate::real;
@@ -14,6 +15,53 @@ fn stream(fd: c_int) -> Option<(&'static State, Found)> {
     Some((state::get()?, object))
 }
 
+/// The datagrams behind `fd`.
+#[inline]
+fn datagrams_of(fd: c_int) -> Option<(&'static State, Found)> {
+    stream(fd).filter(|(_, object)| object.kind() == Kind::Datagrams)
+}
+
+/// The datagrams behind `fd`, also if only this call makes it one with a side of ours.
+///
+/// # Safety
+/// The address can be read for its length, or is null.
+unsafe fn sides(
+    fd: c_int,
+    to: (*const sockaddr, socklen_t),
+) -> Option<Outcome<(&'static State, Found)>> {
+    if object::is_ours(fd) {
+        return datagrams_of(fd).map(Ok);
+    }
+    if to.0.is_null() {
+        return None;
+    }
+    let state = state::get()?;
+    // SAFETY: as the caller says.
+    let side = unsafe { datagrams::is_for_ours(state, fd, to) }?;
+    Some(side.map(|object| (state, object)))
+}
+
+fn name_of(message: &libc::msghdr) -> (*const sockaddr, socklen_t) {
+    (message.msg_name.cast_const().cast(), message.msg_namelen)
+}
+
+/// Whether one of several messages on a kernel socket names an address of ours. Then the socket
+/// has a side with us now.
+///
+/// # Safety
+/// As `sendmmsg`.
+unsafe fn any_for_ours(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint) -> bool {
+    if messages.is_null() || state::get().is_none() {
+        return false;
+    }
+    (0..n).any(|i| {
+        // SAFETY: within the caller's array.
+        let to = name_of(unsafe { &(*messages.add(i as usize)).msg_hdr });
+        // SAFETY: as the caller says.
+        matches!(unsafe { sides(fd, to) }, Some(Ok(_)))
+    })
+}
+
 fn receive(
     (state, object): &(&'static State, Found),
     fd: c_int,
@@ -22,6 +70,7 @@ fn receive(
 ) -> Option<Outcome<usize>> {
     match object.kind() {
         Kind::Stream => Some(transfer::receive(state, object, fd, pieces, call)),
+        Kind::Datagrams => Some(datagrams::receive(state, object, fd, pieces, call)),
         Kind::Bound | Kind::Listener => Some(Err(libc::ENOTCONN)),
         _ => None,
     }
@@ -35,6 +84,7 @@ fn send(
 ) -> Option<Outcome<usize>> {
     match object.kind() {
         Kind::Stream => Some(transfer::send(state, object, fd, pieces, call)),
+        Kind::Datagrams => datagrams::send(state, object, fd, pieces, call),
         Kind::Bound | Kind::Listener => Some(Err(transfer::not_connected(call))),
         _ => None,
     }
@@ -42,6 +92,10 @@ fn send(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+    if len == 0 && datagrams_of(fd).is_some() {
+        // Takes no datagram, as the kernel's `read` does not.
+        return 0;
+    }
     if let Some(found) = stream(fd)
         && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), 0)
     {
@@ -144,6 +198,13 @@ unsafe extern "C" fn recvfrom(
     from: *mut sockaddr,
     from_len: *mut socklen_t,
 ) -> ssize_t {
+    if let Some((state, object)) = datagrams_of(fd) {
+        let pieces = Pieces::one(to.cast(), len);
+        let from = (from, from_len);
+        // SAFETY: as the caller says.
+        let got = unsafe { datagrams::receive_from(state, &object, fd, (&pieces, call), from) };
+        return give_len(got);
+    }
     if let Some(found) = stream(fd)
         && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), call)
     {
@@ -167,6 +228,19 @@ unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
+    // SAFETY: as the caller says.
+    match unsafe { sides(fd, (to, to_len)) } {
+        Some(Err(error)) => return give_len(Err(error)),
+        Some(Ok((state, object))) => {
+            let pieces = Pieces::one(from.cast_mut().cast(), len);
+            let (what, to) = ((&pieces, call), (to, to_len));
+            // SAFETY: as the caller says.
+            if let Some(sent) = unsafe { datagrams::send_to(state, &object, fd, what, to) } {
+                return give_len(sent);
+            }
+        }
+        None => {}
+    }
     if let Some(found) = stream(fd)
         && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
     {
@@ -178,6 +252,11 @@ unsafe extern "C" fn sendto(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
+    if let Some((state, object)) = datagrams_of(fd) {
+        // SAFETY: as the caller says.
+        let got = unsafe { datagrams::receive_message(state, &object, fd, message, call) };
+        return give_len(got);
+    }
     if let Some(found) = stream(fd)
         && found.1.kind() == Kind::Stream
     {
@@ -211,6 +290,24 @@ unsafe fn receive_message(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_int) -> ssize_t {
+    // SAFETY: as the caller says.
+    let told = unsafe { message.as_ref() };
+    let to = told.map_or((std::ptr::null(), 0), name_of);
+    // SAFETY: as the caller says.
+    match unsafe { sides(fd, to) } {
+        Some(Err(error)) => return give_len(Err(error)),
+        Some(Ok((state, object))) => {
+            let Some(told) = told else {
+                return give_len(Err(libc::EFAULT));
+            };
+            // SAFETY: as the caller says.
+            let sent = unsafe { datagrams::send_message(state, &object, fd, told, call) };
+            if let Some(sent) = sent {
+                return give_len(sent);
+            }
+        }
+        None => {}
+    }
     if let Some(found) = stream(fd)
         && found.1.kind() == Kind::Stream
     {
@@ -273,7 +370,7 @@ unsafe extern "C" fn recvmmsg(
         if call & libc::MSG_WAITFORONE != 0 {
             call |= libc::MSG_DONTWAIT;
         }
-        if got == 0 {
+        if got == 0 && datagrams_of(fd).is_none() {
             break;
         }
     }
@@ -287,7 +384,8 @@ unsafe extern "C" fn sendmmsg(
     n: c_uint,
     call: c_int,
 ) -> c_int {
-    if !object::is_ours(fd) {
+    // SAFETY: as the caller says.
+    if !object::is_ours(fd) && !unsafe { any_for_ours(fd, messages, n) } {
         // SAFETY: passed on.
         return unsafe { real::sendmmsg(fd, messages, n, call) };
     }

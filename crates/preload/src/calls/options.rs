@@ -3,7 +3,7 @@
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
-use crate::{info, options, real, wait};
+use crate::{datagrams, info, options, real, wait};
 use gannet_local::options::{CONGESTION, Opt};
 use gannet_local::slot::{State as Standing, flags};
 use libc::{c_int, c_void, socklen_t};
@@ -31,6 +31,16 @@ unsafe extern "C" fn getsockopt(
             // SAFETY: the caller's places.
             Answer::Bytes(bytes) => unsafe { give_bytes(&bytes, room, (value, len)) },
         }));
+    }
+    if let (Some(state), Some(object)) = (state::get(), object::find(fd))
+        && object.kind() == Kind::Datagrams
+        && (level, name) == (libc::SOL_SOCKET, libc::SO_ERROR)
+        && !value.is_null()
+        && !len.is_null()
+        && let Some(error) = datagrams::pending_error(state, &object)
+    {
+        // SAFETY: the caller's places.
+        return give(unsafe { give_bytes(&error.to_ne_bytes(), *len, (value, len)) });
     }
     // SAFETY: passed on.
     unsafe { real::getsockopt(fd, level, name, value, len) }
@@ -139,6 +149,11 @@ unsafe extern "C" fn setsockopt(
                 options::copy_from_kernel(fd, &state.arena().own(object.slot()));
             }
             return set;
+        }
+        Kind::Datagrams => {
+            let (which, value) = ((level, name), (value, len));
+            // SAFETY: as the caller says.
+            return give(unsafe { datagrams::set_option(state, &object, fd, which, value) });
         }
         // SAFETY: passed on.
         _ => return unsafe { real::setsockopt(fd, level, name, value, len) },

@@ -6,7 +6,7 @@
 
 use crate::object::{self, Kind};
 use crate::state::{self, State};
-use crate::{epoll, real};
+use crate::{datagrams, epoll, real};
 use gannet_local::service::{self, Question};
 use libc::{c_char, c_int, pid_t};
 use std::cell::{Cell, RefCell};
@@ -40,6 +40,7 @@ extern "C" fn before() {
     let entry = enter_child(state, |_| true);
     let locks: Vec<Box<dyn Sized_>> = vec![
         Box::new(state.peers().quiesce()),
+        Box::new(datagrams::quiesce()),
         Box::new(object::quiesce()),
         Box::new(epoll::quiesce()),
     ];

@@ -4,7 +4,7 @@ use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::open::{self, Accepted};
 use crate::state::{self, State, Whose};
-use crate::{address, real, wait};
+use crate::{address, datagrams, real, wait};
 use gannet_local::meet;
 use gannet_local::slot::{self, flags};
 use libc::{c_int, sockaddr, socklen_t};
@@ -19,7 +19,16 @@ unsafe extern "C" fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_i
         }
     }
     // SAFETY: passed on.
-    unsafe { real::bind(fd, to, len) }
+    let bound = unsafe { real::bind(fd, to, len) };
+    if bound == 0
+        && let Some(state) = state::get()
+        // SAFETY: as the caller says.
+        && let Ok(Some(to)) = unsafe { address::read(to, len) }
+        && meet::plain(to).ip().is_unspecified()
+    {
+        return give(datagrams::bound_everywhere(state, fd).map(|()| 0));
+    }
+    bound
 }
 
 unsafe fn bind_ours(
@@ -29,7 +38,7 @@ unsafe fn bind_ours(
     len: socklen_t,
 ) -> Option<Outcome<()>> {
     if let Some(object) = object::find(fd)
-        && matches!(object.kind(), Kind::Stream | Kind::Bound)
+        && matches!(object.kind(), Kind::Stream | Kind::Bound | Kind::Datagrams)
     {
         return Some(Err(libc::EINVAL));
     }
@@ -60,6 +69,13 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
     if let Some(state) = state::get() {
         // SAFETY: as the caller says.
         let parsed = unsafe { address::read(to, len) };
+        if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Datagrams)
+            && let Ok(parsed) = parsed
+            // SAFETY: as the caller says.
+            && (parsed.is_some() || unsafe { is_unspecified(to, len) })
+        {
+            return give(datagrams::connect_again(state, &object, fd, parsed).map(|()| 0));
+        }
         if let Ok(Some(to)) = parsed
             && let Some(outcome) = open::connect(state, fd, to)
         {
@@ -71,6 +87,19 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
     }
     // SAFETY: passed on.
     unsafe { real::connect(fd, to, len) }
+}
+
+/// Whether an address is `AF_UNSPEC`.
+///
+/// # Safety
+/// `to` can be read for `len` bytes, or is null.
+unsafe fn is_unspecified(to: *const sockaddr, len: socklen_t) -> bool {
+    if to.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+        return false;
+    }
+    // SAFETY: long enough.
+    let family = unsafe { (&raw const (*to).sa_family).read_unaligned() };
+    c_int::from(family) == libc::AF_UNSPEC
 }
 
 /// `connect` of a stream of ours to something that is no address.
@@ -138,12 +167,19 @@ fn names(fd: c_int) -> Option<(&'static State, Found)> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    if let (Some(state), Some(object)) = (state::get(), object::find(fd))
+        && object.kind() == Kind::Datagrams
+        && let Some(name) = datagrams::name(state, &object)
+    {
+        let six = state.arena().own(object.slot()).flags() & flags::SIX != 0;
+        // SAFETY: as the caller says.
+        return give(unsafe { give_name(name, six, to, len) }.map(|()| 0));
+    }
     let found = names(fd).or_else(|| {
         let (state, object) = (state::get()?, object::find(fd)?);
         // A listener of ours alone is not bound at the kernel.
         let ours = object.kind() == Kind::Listener
-            && open::kernel_name(fd).is_none_or(|name| name.port() == 0)
-            || object.kind() == Kind::Datagrams && crate::datagrams::has_name(state, &object);
+            && open::kernel_name(fd).is_none_or(|name| name.port() == 0);
         ours.then_some((state, object))
     });
     let Some((state, object)) = found else {
@@ -178,7 +214,7 @@ unsafe fn give_name(
 unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Datagrams
-        && let Some(name) = crate::datagrams::peer(state, &object)
+        && let Some(name) = datagrams::peer(state, &object)
     {
         let six = state.arena().own(object.slot()).flags() & flags::SIX != 0;
         // SAFETY: as the caller says.
@@ -211,6 +247,7 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match object.kind() {
         Kind::Stream => give(shut(state, &object, fd, how).map(|()| 0)),
         Kind::Bound => give(Err(libc::ENOTCONN)),
+        Kind::Datagrams => give(datagrams::shut(state, &object, fd, how).map(|()| 0)),
         Kind::Listener => {
             for hidden in object.hidden() {
                 // SAFETY: no pointers.

@@ -14,6 +14,11 @@ use crate::wait;
 use gannet_local::Watcher;
 use libc::{c_int, epoll_event};
 
+/// What the kernel is asked about the socket behind datagrams of ours.
+fn at_kernel(events: u32) -> u32 {
+    events & OUT | libc::EPOLLIN as u32 | libc::EPOLLPRI as u32 | RDHUP | EDGE
+}
+
 impl Inside {
     pub(super) fn note_kernel(&mut self, fd: c_int, event: Option<epoll_event>) {
         match event {
@@ -63,7 +68,8 @@ impl Inside {
                 for hidden in object.hidden() {
                     add(hidden, libc::EPOLLIN as u32 | RDHUP | EDGE, mark)?;
                 }
-                add(fd, event.events & !OUT, event.u64)?;
+                // Both sides under our number: what is ready of either is told as one event.
+                add(fd, at_kernel(event.events), mark)?;
                 What::Stream(object.clone())
             }
             _ => {
@@ -123,6 +129,12 @@ impl Inside {
             for hidden in object.hidden() {
                 kernel_control((set_fd, modify), hidden, event.events, MARK | fd as u64)?;
             }
+        }
+        if let What::Stream(object) = &entry.what
+            && object.kind() == Kind::Datagrams
+        {
+            let events = at_kernel(event.events);
+            kernel_control((set_fd, libc::EPOLL_CTL_MOD), fd, events, MARK | fd as u64)?;
         }
         self.queue(fd);
         Ok(())
@@ -294,8 +306,14 @@ impl Inside {
             Some(What::Stream(object)) if object.theirs().is_none() => object.clone(),
             _ => return,
         };
-        if object.kind() == Kind::Stream {
-            wait::look_for_answer(state, &object, fd);
+        match object.kind() {
+            Kind::Stream => wait::look_for_answer(state, &object, fd),
+            Kind::Datagrams => {
+                if let Some(hidden) = object.hidden().next() {
+                    wait::look_for_answer(state, &object, hidden);
+                }
+            }
+            _ => {}
         }
         self.watch_late(state, fd, &object);
     }
