@@ -137,6 +137,7 @@ impl Udp {
         match header.what {
             What::Data if to.port() == 0 => self.udp.send(body).map(drop),
             What::Data => self.udp.send_to(body, to).map(drop),
+            What::Connect if to.port() == 0 => self.udp.disconnect(),
             What::Connect => self.udp.connect(to),
             What::Join => match to.ip() {
                 IpAddr::V4(group) => self.udp.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED),

@@ -133,6 +133,18 @@ impl UdpSocket {
         })
     }
 
+    /// Takes [`UdpSocket::connect`] back: everybody's datagrams are taken again.
+    ///
+    /// # Errors
+    /// None.
+    pub fn disconnect(&self) -> io::Result<()> {
+        let Bound { host, id, .. } = &*self.socket;
+        let done = host
+            .shared
+            .call(|shard, _| shard.stack.udp_connect(*id, None));
+        done.map_err(|error| self.socket.failed("disconnect", None, error))
+    }
+
     /// Our end.
     ///
     /// # Errors

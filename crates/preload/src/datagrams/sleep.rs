@@ -75,16 +75,13 @@ fn sleep(
     let slept = match sides.ours && may() {
         true => Ok(()),
         false => {
-            let start = Instant::now();
             // A `shutdown` wakes through the kernel's socket, whether it is in use or not.
             let events = if sides.kernels {
                 events
             } else {
                 libc::POLLRDHUP
             };
-            let slept = in_kernel(state, object, (fd, events), deadline);
-            object.spin.slept(start.elapsed());
-            slept
+            in_kernel(state, object, (fd, events), deadline)
         }
     };
     object.leader.store(0, SeqCst);
