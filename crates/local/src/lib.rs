@@ -9,6 +9,7 @@
 //! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
 //! * [`datagram`]: records of a stream that are datagrams; [`Record`]: one that was received
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
+//! * [`sandbox`]: processes that gave up most system calls
 //! * [`Spin`]: how long to look before sleeping
 //!
 //! Why it is like this: `docs/decisions/programs.md`.
@@ -26,6 +27,7 @@ pub mod news;
 pub mod options;
 mod peers;
 mod records;
+pub mod sandbox;
 pub mod service;
 mod slices;
 pub mod slot;

@@ -34,7 +34,9 @@ pub(crate) fn thread() -> u32 {
 
 /// To be called in the child of a fork: the thread has another number now.
 pub fn after_fork() {
-    THREAD.with(|thread| thread.set(0));
+    // At once: a process may give up asking.
+    THREAD.with(|own| own.set(0));
+    let _ = thread();
 }
 
 /// The lock, held until dropped.

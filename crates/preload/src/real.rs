@@ -111,6 +111,7 @@ next! {
     epoll_ctl(set: c_int, what: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int;
     epoll_pwait(set: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int,
         mask: *const libc::sigset_t) -> c_int;
+    prctl(what: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
     fork() -> pid_t;
     execve(path: *const c_char, argv: *const *const c_char,
         envp: *const *const c_char) -> c_int;

@@ -326,3 +326,13 @@ unsafe extern "C" fn posix_spawnp(
         )
     }
 }
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn prctl(what: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    // SAFETY: passed on.
+    let done = unsafe { real::prctl(what, a, b, c, d) };
+    if what == libc::PR_SET_SECCOMP && done == 0 {
+        gannet_local::sandbox::enter();
+    }
+    done
+}
