@@ -197,7 +197,9 @@ fn questions(
     };
     match object.kind() {
         Kind::Listener => {
-            ask(entry.fd, entry.events, Some(object));
+            if !is_hung_up(entry.fd) {
+                ask(entry.fd, entry.events, Some(object));
+            }
             for hidden in object.hidden() {
                 ask(hidden, entry.events, Some(object));
             }
@@ -245,7 +247,8 @@ pub(crate) fn wait_for_listener(
     }
 }
 
-fn is_hung_up(fd: c_int) -> bool {
+/// Whether the kernel's side of a listener of ours has nothing to tell but that it is none.
+pub(crate) fn is_hung_up(fd: c_int) -> bool {
     let mut entry = pollfd {
         fd,
         events: 0,

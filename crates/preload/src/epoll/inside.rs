@@ -53,7 +53,9 @@ impl Inside {
         let what = match object.kind() {
             Kind::Listener => {
                 // The kernel's side as the program wants it, the others under our number.
-                add(fd, event.events, event.u64)?;
+                if !crate::poll::is_hung_up(fd) {
+                    add(fd, event.events, event.u64)?;
+                }
                 for hidden in object.hidden() {
                     add(hidden, event.events, mark)?;
                 }
@@ -125,7 +127,11 @@ impl Inside {
         entry.disabled = false;
         if let What::Listener(object) = &entry.what {
             let modify = libc::EPOLL_CTL_MOD;
-            kernel_control((set_fd, modify), fd, event.events, event.u64)?;
+            match kernel_control((set_fd, modify), fd, event.events, event.u64) {
+                // It listens at our side only.
+                Err(libc::ENOENT) => {}
+                other => drop(other?),
+            }
             for hidden in object.hidden() {
                 kernel_control((set_fd, modify), hidden, event.events, MARK | fd as u64)?;
             }
