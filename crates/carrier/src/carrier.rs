@@ -149,9 +149,16 @@ impl Carrier {
         (&mut self.gateway, tools)
     }
 
+    /// What all of them send leaves together.
     fn look_at_flows(&mut self) -> bool {
+        if !self.gateway.has_work() {
+            return false;
+        }
+        let together = self.host.gather();
         let (gateway, tools) = self.tools();
-        gateway.look(&tools)
+        gateway.look(&tools);
+        drop(together);
+        true
     }
 
     fn heed_events(&mut self, events: &[Event]) {

@@ -292,11 +292,13 @@ impl Gateway {
         true
     }
 
-    /// Looks at all flows of the list. True when there were any.
-    pub(crate) fn look(&mut self, tools: &Tools<'_>) -> bool {
-        if self.list.is_empty() {
-            return false;
-        }
+    /// Whether any flow is to be looked at.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.list.is_empty()
+    }
+
+    /// Looks at all flows of the list.
+    pub(crate) fn look(&mut self, tools: &Tools<'_>) {
         let own = self.peers.own().clone();
         let mut list = std::mem::take(&mut self.list);
         for slot in list.drain(..) {
@@ -306,7 +308,6 @@ impl Gateway {
         if self.list.is_empty() {
             self.list = list;
         }
-        true
     }
 
     fn look_at(&mut self, tools: &Tools<'_>, own: &Arena, slot: u32) {

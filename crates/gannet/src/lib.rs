@@ -49,6 +49,7 @@
 //! | `tcp_listener.rs`, `tcp_stream.rs`, `udp_socket.rs` | sockets |
 //! | `blocks.rs` | sending and receiving without copies |
 //! | `poller.rs` | readiness of many sockets |
+//! | `gather.rs` | what many calls send leaves together |
 //! | `settings/` | settings as text, from profiles, files and the environment |
 //! | `deadline.rs`, `address.rs`, `error.rs`, `clock.rs` | time-outs, addresses, errors, time |
 #![forbid(unsafe_code)]
@@ -63,6 +64,7 @@ mod dialling;
 mod driver;
 mod error;
 mod event_loop;
+mod gather;
 mod host;
 mod lease;
 mod network;
@@ -79,6 +81,7 @@ pub use blocks::{RecvBlock, SendBlock};
 pub use builder::HostBuilder;
 pub use connect::Connect;
 pub use error::{Failure, os_code};
+pub use gather::Gathering;
 pub use host::{Counts, Host};
 pub use lease::Lease;
 pub use poller::{Event, Interest, Poller, Source, Waker};

@@ -73,6 +73,8 @@ pub(crate) struct Shard {
     pub(crate) turned: Instant,
     /// When to ask the kernel again even if nobody sleeps.
     pub(crate) look_due: Instant,
+    /// Those who want what is sent to wait for more: see `gather.rs`.
+    pub(crate) gathering: u32,
 }
 
 impl std::fmt::Debug for Shard {
@@ -105,6 +107,7 @@ impl Shard {
             turns: 0,
             turned: Instant::ZERO,
             look_due: Instant::ZERO,
+            gathering: 0,
         }
     }
 

@@ -465,6 +465,9 @@ impl Shared {
     /// Everything said is sent, somebody watches, and the sleeper knows of new timers.
     #[inline]
     fn call_ends(&self, shard: &mut Shard, now: Instant) {
+        if shard.gathering > 0 {
+            return;
+        }
         shard.stack.flush();
         if shard.talks_to_itself() {
             shard.listen_to_itself(now);
