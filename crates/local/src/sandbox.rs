@@ -1,6 +1,6 @@
 //! Processes that gave up most system calls (seccomp), as servers do before they talk to
-//! strangers. What is left to them is `read`, `write` and `poll`, with which streams can do as well;
-//! before that, nobody needs to be so frugal.
+//! strangers. What is left to them is `read`, `write` and `poll`, with which streams can do as
+//! well; before that, nobody needs to be so frugal.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
