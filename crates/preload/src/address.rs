@@ -19,10 +19,8 @@ pub(crate) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Outcome<O
     let family = unsafe { (&raw const (*address).sa_family).read_unaligned() };
     match c_int::from(family) {
         libc::AF_INET if len as usize >= size_of::<libc::sockaddr_in>() => {
-            // SAFETY: long enough.
-            let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
-            Ok(Some(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port))))
+            // SAFETY: as the caller says.
+            Ok(unsafe { read_as_four(address, len) })
         }
         // Without the scope, as RFC 2133 had it, is enough.
         libc::AF_INET6 if len >= 24 => {
@@ -50,6 +48,33 @@ pub(crate) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Outcome<O
         libc::AF_INET | libc::AF_INET6 => Err(libc::EINVAL),
         _ => Ok(None),
     }
+}
+
+/// Whether an address is `AF_UNSPEC`.
+///
+/// # Safety
+/// `address` can be read for `len` bytes, or is null.
+pub(crate) unsafe fn is_unspecified(address: *const sockaddr, len: socklen_t) -> bool {
+    if address.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+        return false;
+    }
+    // SAFETY: long enough.
+    let family = unsafe { (&raw const (*address).sa_family).read_unaligned() };
+    c_int::from(family) == libc::AF_UNSPEC
+}
+
+/// Reads an address as IPv4's whatever family it names: what `sendto` does with `AF_UNSPEC`.
+///
+/// # Safety
+/// `address` can be read for `len` bytes.
+pub(crate) unsafe fn read_as_four(address: *const sockaddr, len: socklen_t) -> Option<SocketAddr> {
+    if (len as usize) < size_of::<libc::sockaddr_in>() {
+        return None;
+    }
+    // SAFETY: long enough.
+    let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+    let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+    Some(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
 }
 
 /// Room for any IP address.

@@ -167,10 +167,16 @@ fn get<T: Copy>(fd: c_int, (level, name): (c_int, c_int), zero: T) -> Option<T> 
     (got == 0).then_some(value)
 }
 
+/// What the kernel gives as `TCP_MAXSEG` of a socket that is not connected: RFC 9293's default.
+const SMALLEST_SEGMENT: c_int = 536;
+
 /// What a program set on the kernel's socket before it became one of ours.
 pub(crate) fn copy_from_kernel(fd: c_int, slot: &OwnSlot<'_>) {
     for &(level, name, option) in PLAIN {
-        if let Some(value) = get::<c_int>(fd, (level, name), 0) {
+        let value = get::<c_int>(fd, (level, name), 0);
+        // Before a connection the kernel says the smallest there is, unless one was set.
+        let unset = option == Opt::MaxSegment && value == Some(SMALLEST_SEGMENT);
+        if let Some(value) = value.filter(|_| !unset) {
             slot.set(option, value as u32);
         }
     }

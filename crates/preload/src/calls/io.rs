@@ -238,6 +238,8 @@ unsafe extern "C" fn sendto(
             if let Some(sent) = unsafe { datagrams::send_to(state, &object, fd, what, to) } {
                 return give_len(sent);
             }
+            // SAFETY: passed on.
+            return unsafe { real::sendto(fd, from, len, call, to.0, to.1) };
         }
         None => {}
     }

@@ -78,6 +78,7 @@ fn int(value: c_int) -> Answer {
 fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outcome<Answer> {
     let slot = state.arena().own(object.slot());
     let six = slot.flags() & flags::SIX != 0;
+    let path = info::figures(state, object);
     Ok(match which {
         (libc::SOL_SOCKET, libc::SO_ERROR) => {
             wait::look_for_answer(state, object, fd);
@@ -101,6 +102,9 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
             None => Answer::Kernels,
         },
         (libc::IPPROTO_TCP, libc::TCP_INFO) => Answer::Bytes(info::bytes(state, object, fd)),
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG) if path.is_some() => {
+            int(path.map_or(0, |path| path.send_mss as c_int))
+        }
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
             let n = slot.get(Opt::Congestion).unwrap_or(0) as usize;
             let mut name = CONGESTION.get(n).unwrap_or(&"cubic").as_bytes().to_vec();

@@ -72,7 +72,7 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
         if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Datagrams)
             && let Ok(parsed) = parsed
             // SAFETY: as the caller says.
-            && (parsed.is_some() || unsafe { is_unspecified(to, len) })
+            && (parsed.is_some() || unsafe { address::is_unspecified(to, len) })
         {
             return give(datagrams::connect_again(state, &object, fd, parsed).map(|()| 0));
         }
@@ -87,19 +87,6 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
     }
     // SAFETY: passed on.
     unsafe { real::connect(fd, to, len) }
-}
-
-/// Whether an address is `AF_UNSPEC`.
-///
-/// # Safety
-/// `to` can be read for `len` bytes, or is null.
-unsafe fn is_unspecified(to: *const sockaddr, len: socklen_t) -> bool {
-    if to.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
-        return false;
-    }
-    // SAFETY: long enough.
-    let family = unsafe { (&raw const (*to).sa_family).read_unaligned() };
-    c_int::from(family) == libc::AF_UNSPEC
 }
 
 /// `connect` of a stream of ours to something that is no address.

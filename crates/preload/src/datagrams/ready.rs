@@ -10,7 +10,7 @@ use gannet_local::slot::{flags, receiver};
 use libc::c_int;
 
 const IN: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
-const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+const OUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM | libc::EPOLLWRBAND) as u32;
 
 /// What is ready, as epoll says it; both sides are asked.
 pub(crate) fn ready(state: &State, object: &Found, fd: c_int) -> u32 {

@@ -49,6 +49,37 @@ pub(crate) unsafe fn is_for_ours(
     Some(side(state, fd, plain))
 }
 
+/// Whom a call names, if anybody. `None`: a name that is not ours to judge, so the kernel does.
+///
+/// # Safety
+/// `to` can be read for `len` bytes, or is null.
+unsafe fn destination(
+    state: &State,
+    object: &Found,
+    (to, len): (*const sockaddr, socklen_t),
+) -> Option<Option<SocketAddr>> {
+    if to.is_null() {
+        return Some(None);
+    }
+    if len as usize > size_of::<libc::sockaddr_storage>() {
+        return None;
+    }
+    // SAFETY: as the caller says.
+    let named = unsafe { address::read(to, len) }.ok()?;
+    let six = state.arena().own(object.slot()).flags() & flags::SIX != 0;
+    match named {
+        Some(SocketAddr::V6(_)) if !six => None,
+        Some(named) => Some(Some(named)),
+        // SAFETY: as the caller says.
+        None if unsafe { address::is_unspecified(to, len) } => match six {
+            true => Some(None),
+            // SAFETY: as the caller says.
+            false => unsafe { address::read_as_four(to, len) }.map(Some),
+        },
+        None => None,
+    }
+}
+
 fn way(state: &State, object: &Found, to: Option<SocketAddr>) -> Outcome<Way> {
     let slot = state.arena().own(object.slot());
     let alone = is_ours_alone(&slot);
@@ -103,11 +134,8 @@ pub(crate) unsafe fn send_to(
     (pieces, call): (&Pieces, c_int),
     (to, len): (*const sockaddr, socklen_t),
 ) -> Option<Outcome<usize>> {
-    let to = match to.is_null() {
-        true => None,
-        // SAFETY: as the caller says. What is no IP address the kernel refuses.
-        false => Some(unsafe { address::read(to, len) }.ok()??),
-    };
+    // SAFETY: as the caller says.
+    let to = unsafe { destination(state, object, (to, len)) }?;
     match way(state, object, to) {
         Ok(Way::Kernels) => None,
         Ok(Way::Ours(to)) => Some(send_ours(state, object, fd, (pieces, call), &plainly(to))),
@@ -126,12 +154,9 @@ pub(crate) unsafe fn send_message(
     message: &libc::msghdr,
     call: c_int,
 ) -> Option<Outcome<usize>> {
-    let (name, len) = (message.msg_name.cast_const().cast(), message.msg_namelen);
-    let to = match message.msg_name.is_null() {
-        true => None,
-        // SAFETY: as the caller says. What is no IP address the kernel refuses.
-        false => Some(unsafe { address::read(name, len) }.ok()??),
-    };
+    let name = (message.msg_name.cast_const().cast(), message.msg_namelen);
+    // SAFETY: as the caller says.
+    let to = unsafe { destination(state, object, name) }?;
     let to = match way(state, object, to) {
         Ok(Way::Kernels) => return None,
         Ok(Way::Ours(to)) => to,

@@ -100,7 +100,9 @@ impl Icmp {
         if !may_answer(ip, about, quote.as_slice()) {
             return;
         }
-        if !self.limiter.allow(now, about.source) {
+        // What goes to ourselves floods nobody: unlimited, as Linux has it of its loopback.
+        let limited = !ip.is_loopback(about.link);
+        if limited && !self.limiter.allow(now, about.source) {
             ip.count_drop(DropReason::IcmpLimited);
             return;
         }
