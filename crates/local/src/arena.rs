@@ -167,7 +167,7 @@ impl Arena {
     }
 
     fn bit(&self, bitmap: usize, n: u32) -> (usize, u64) {
-        let n = n % self.geometry.slots;
+        let n = n & (self.geometry.slots - 1);
         (bitmap + n as usize / 64 * 8, 1 << (n % 64))
     }
 

@@ -27,7 +27,7 @@ pub(crate) const SLOT_BYTES: usize = 512;
 /// How large an arena is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Most sockets at a time, a multiple of 64.
+    /// Most sockets at a time: a power of two.
     pub slots: u32,
     /// Bytes of a stream's ring, each way: a power of two.
     pub ring: u32,
@@ -53,7 +53,7 @@ impl Geometry {
         let slots = self.slots.clamp(*SLOTS.start(), *SLOTS.end());
         let ring = self.ring.clamp(*RING.start(), *RING.end());
         Geometry {
-            slots: slots.next_multiple_of(64),
+            slots: slots.next_power_of_two(),
             ring: ring.next_power_of_two(),
         }
     }
@@ -108,12 +108,12 @@ impl Geometry {
 
     pub(crate) fn slot(self, n: u32) -> usize {
         let first = (self.first_news() + NEWS_RINGS * NEWS_BYTES).next_multiple_of(4096);
-        first + (n as usize % self.slots()) * SLOT_BYTES
+        first + (n & (self.slots - 1)) as usize * SLOT_BYTES
     }
 
     pub(crate) fn bytes_of(self, n: u32) -> usize {
         let first = (self.slot(0) + self.slots() * SLOT_BYTES).next_multiple_of(4096);
-        first + (n as usize % self.slots()) * self.ring_len()
+        first + (n & (self.slots - 1)) as usize * self.ring_len()
     }
 
     /// Length of the whole arena.

@@ -101,7 +101,7 @@ pub struct OwnSlot<'a>(PeerSlot<'a>);
 
 impl<'a> PeerSlot<'a> {
     pub(crate) fn new(arena: &'a Arena, n: u32) -> Self {
-        let n = n % arena.geometry.slots;
+        let n = n & (arena.geometry.slots - 1);
         PeerSlot {
             arena,
             at: arena.slot_at(n),

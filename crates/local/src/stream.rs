@@ -393,8 +393,16 @@ impl<'a> Stream<'a> {
 
     /// What can be done now.
     pub fn readiness(&self) -> Readiness {
+        self.readiness_of(self.may_send())
+    }
+
+    /// As [`Stream::readiness`], for somebody who does not want to send: `writable` says nothing.
+    pub fn readiness_to_receive(&self) -> Readiness {
+        self.readiness_of(Err(Hindrance::Wait))
+    }
+
+    fn readiness_of(&self, room: Result<u64, Hindrance>) -> Readiness {
         let there = self.there();
-        let room = self.may_send();
         let finished = self.own.sent() & sent::FIN != 0;
         let ended = matches!(there, Err(Hindrance::End | Hindrance::Reset))
             || self.peer().is_some_and(|peer| peer.sent() & sent::FIN != 0);

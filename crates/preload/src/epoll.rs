@@ -124,14 +124,18 @@ pub(crate) fn events_of(ready: Readiness) -> u32 {
 }
 
 /// What an object of ours is ready for now, as epoll says it. Not for listeners.
-pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int) -> u32 {
+pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int, wanted: u32) -> u32 {
     match object.kind() {
         Kind::Stream => {
             if object.theirs().is_none() {
                 wait::look_for_answer(state, object, fd);
             }
             let unopened = object.theirs().is_none() && is_carried(state, object);
-            let ready = events_of(object.stream(state, fd).readiness());
+            let stream = object.stream(state, fd);
+            let ready = events_of(match wanted & OUT {
+                0 => stream.readiness_to_receive(),
+                _ => stream.readiness(),
+            });
             if unopened && ready & (HUP | ERR) == 0 {
                 0
             } else {

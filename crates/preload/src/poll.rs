@@ -108,10 +108,10 @@ fn arm(state: &State, ours: &[Option<Found>], armed: bool) {
 }
 
 /// What is ready without asking the kernel, which is asked about all descriptors at once.
-fn ready_of_ours(state: &State, object: &Found, fd: c_int) -> u32 {
+fn ready_of_ours(state: &State, object: &Found, entry: &pollfd) -> u32 {
     match object.kind() {
         Kind::Datagrams => datagrams::ready_at_ours(state, object),
-        _ => ready_events(state, object, fd),
+        _ => ready_events(state, object, entry.fd, entry.events as u32),
     }
 }
 
@@ -121,7 +121,7 @@ fn look(state: &State, fds: &mut [pollfd], ours: &[Option<Found>]) -> c_int {
     for (entry, object) in fds.iter_mut().zip(ours) {
         let Some(object) = object else { continue };
         // The bits of poll and epoll have the same values.
-        let ready = ready_of_ours(state, object, entry.fd) as c_short;
+        let ready = ready_of_ours(state, object, entry) as c_short;
         entry.revents = ready & (entry.events | libc::POLLHUP | libc::POLLERR);
         found += c_int::from(entry.revents != 0);
     }
@@ -168,7 +168,7 @@ fn ask_kernel(
     }
     for (entry, object) in fds.iter_mut().zip(ours) {
         if let Some(object) = object.as_ref().filter(|o| o.kind() != Kind::Listener) {
-            let ready = ready_of_ours(state, object, entry.fd) as c_short;
+            let ready = ready_of_ours(state, object, entry) as c_short;
             entry.revents |= ready & (entry.events | libc::POLLHUP | libc::POLLERR);
         }
     }

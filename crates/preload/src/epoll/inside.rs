@@ -240,7 +240,7 @@ impl Inside {
                 continue;
             };
             let wanted = entry.events | HUP | ERR;
-            let ready = ready_events(state, object, fd) & wanted;
+            let ready = ready_events(state, object, fd, wanted) & wanted;
             if entry.disabled || ready == 0 {
                 entry.queued = false;
                 continue;
