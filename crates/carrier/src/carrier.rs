@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// Turns between two looks at the kernel while there is work, or the loop looks around.
 const KERNEL_EVERY: u32 = 16;
+/// Turns between two looks at the links while there is nothing: such a look is a system call where
+/// the link is the kernel's, a look at the program's memory is next to nothing.
+const LINKS_EVERY: u32 = 4;
 /// How soon to try again where a listener had no room, or descriptors had run out.
 const TRY_AGAIN: Duration = Duration::from_millis(2);
 /// How long what programs left behind may take to be delivered.
@@ -55,6 +58,8 @@ pub(crate) struct Carrier {
     again: Option<Instant>,
     now: Instant,
     turns: u32,
+    /// Turns in a row in which there was nothing.
+    idle: u32,
     events: Vec<Event>,
     news: Vec<News>,
 }
@@ -102,6 +107,7 @@ impl Carrier {
             again: None,
             now: Instant::now(),
             turns: 0,
+            idle: 0,
             events: Vec::new(),
             news: Vec::new(),
         })
@@ -123,11 +129,9 @@ impl Carrier {
     /// due, and the streams that this concerns. True when there was anything.
     fn turn(&mut self) -> bool {
         self.turns = self.turns.wrapping_add(1);
-        let mut events = std::mem::take(&mut self.events);
-        // None of its errors is possible: see its description.
-        let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
-        self.heed_events(&events);
-        self.events = events;
+        if self.idle.is_multiple_of(LINKS_EVERY) {
+            self.look_at_links();
+        }
         self.gateway.hear();
         let mut busy = false;
         if self.turns.is_multiple_of(KERNEL_EVERY) {
@@ -135,7 +139,20 @@ impl Carrier {
             busy |= self.look_at_kernel();
             self.do_what_is_due();
         }
-        busy | self.look_at_flows()
+        busy |= self.look_at_flows();
+        self.idle = match busy {
+            true => 0,
+            false => self.idle.wrapping_add(1),
+        };
+        busy
+    }
+
+    fn look_at_links(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        // None of its errors is possible: see its description.
+        let _ = self.poller.wait(&mut events, Some(Duration::ZERO));
+        self.heed_events(&events);
+        self.events = events;
     }
 
     fn tools(&mut self) -> (&mut Gateway, Tools<'_>) {
@@ -168,6 +185,9 @@ impl Carrier {
                 continue;
             }
             let slot = event.token as u32;
+            if event.readable || event.failed {
+                self.gateway.readable(slot);
+            }
             if event.failed {
                 self.gateway.failed(slot, &self.poller);
             }

@@ -242,6 +242,15 @@ impl Gateway {
         }
     }
 
+    /// The poller says that what a flow is joined to can be read.
+    pub(crate) fn readable(&mut self, slot: u32) {
+        match self.flow(slot).map(|flow| &mut flow.joined) {
+            Some(Joined::Tcp(tcp)) => tcp.is_readable(),
+            Some(Joined::Udp(udp)) => udp.is_readable(),
+            Some(Joined::Nothing) | None => {}
+        }
+    }
+
     /// The poller says that what a flow is joined to has failed.
     pub(crate) fn failed(&mut self, slot: u32, poller: &Poller) {
         if let Some(Joined::Tcp(tcp)) = self.flow(slot).map(|flow| &mut flow.joined) {

@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// Most bytes one way in one look, so that others have their turn.
 const BUDGET: usize = 256 << 10;
+/// A reading call that gives so much may leave something behind.
+const MUCH: usize = 16 << 10;
 /// How often a busy connection's figures are told.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 /// Ports that programs have without having asked for them.
@@ -40,6 +42,9 @@ pub(crate) struct Tcp {
     connecting: bool,
     /// It has failed; what had arrived comes first.
     failed: bool,
+    /// The poller says that there is something to read. A reading call that finds nothing is no
+    /// cheap way to find that out: it looks at the links.
+    readable: bool,
     /// The peer's direction is over.
     read_all: bool,
     /// The ring has no room for what the peer sent.
@@ -61,6 +66,7 @@ impl Tcp {
             interest: None,
             connecting,
             failed: false,
+            readable: false,
             read_all: false,
             ring_full: false,
             written_all: false,
@@ -109,7 +115,13 @@ impl Tcp {
     /// The poller says that it has failed.
     pub(crate) fn has_failed(&mut self, poller: &Poller) {
         self.failed = true;
+        self.readable = true;
         self.want(poller, None);
+    }
+
+    /// The poller says that there is something to read.
+    pub(crate) fn is_readable(&mut self) {
+        self.readable = true;
     }
 
     /// Moves what can be moved.
@@ -172,20 +184,29 @@ impl Tcp {
     fn inward(&mut self, end: &End, around: &Around<'_>) -> Result<bool, i32> {
         let stream = end.stream(around);
         let mut left = BUDGET;
-        while !self.read_all {
+        while self.readable && !self.read_all {
             if left == 0 {
                 return Ok(true);
             }
-            let mut tcp = &self.tcp;
-            match stream.fill_with(left, |place| tcp.read(place)) {
+            let (mut tcp, mut asked) = (&self.tcp, 0);
+            let read = |place: &mut [u8]| {
+                asked = place.len();
+                tcp.read(place)
+            };
+            match stream.fill_with(left, read) {
                 Ok(Ok(0)) => {
                     self.read_all = true;
                     stream.finish();
                 }
-                Ok(Ok(n)) => left = left.saturating_sub(n),
+                Ok(Ok(n)) => {
+                    left = left.saturating_sub(n);
+                    self.ring_full = false;
+                    // Less than there was room for is all there is, for now.
+                    self.readable = self.failed || n >= asked.min(MUCH);
+                }
                 Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => {
                     self.ring_full = false;
-                    break;
+                    self.readable = false;
                 }
                 Ok(Err(error)) => return Err(code(&error)),
                 Err(Hindrance::Wait) => {
@@ -215,7 +236,7 @@ impl Tcp {
         match self.tcp.discard(BUDGET) {
             Ok(0) => self.read_all = true,
             Ok(_) => return Ok(true),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(error) => return Err(code(&error)),
         }
         Ok(false)

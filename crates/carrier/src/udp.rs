@@ -19,6 +19,8 @@ pub(crate) struct Udp {
     udp: UdpSocket,
     token: u64,
     interest: Option<Interest>,
+    /// The poller says that there is something to read.
+    readable: bool,
     /// The socket has no room for what the program sends.
     blocked: bool,
     options: u32,
@@ -50,9 +52,15 @@ impl Udp {
             udp,
             token: u64::from(end.slot),
             interest: None,
+            readable: false,
             blocked: false,
             options: 0,
         })
+    }
+
+    /// The poller says that there is something to read.
+    pub(crate) fn is_readable(&mut self) {
+        self.readable = true;
     }
 
     /// Moves what can be moved.
@@ -77,6 +85,9 @@ impl Udp {
 
     /// From the network to the program. What it has no room for is dropped, as the kernel does.
     fn inward(&mut self, end: &End, around: &mut Around<'_>) -> bool {
+        if !self.readable {
+            return false;
+        }
         for _ in 0..BUDGET {
             let record = match self.udp.recv_from(around.scratch) {
                 Ok((len, from)) => {
@@ -84,7 +95,10 @@ impl Udp {
                     let body = around.scratch.get(..len).unwrap_or_default();
                     end.stream(around).send_record(&head, body)
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return false;
+                }
                 Err(error) => {
                     let peer = self.udp.peer_addr().unwrap_or(nobody());
                     let head = Header::error(meet::plain(peer), code(&error)).pack();
