@@ -161,15 +161,18 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until it has said something.
+    /// Waits until it has said something that a server says once it serves.
     pub(crate) fn ready(self, text: &str) -> Result<Self, Fault> {
-        self.said(text)?;
+        self.said_until(text, self.deadline.min(Instant::now() + READY))?;
         Ok(self)
     }
 
-    /// Waits until it has said something.
+    /// Waits until it has said something, for as long as the check may take.
     pub(crate) fn said(&self, text: &str) -> Result<(), Fault> {
-        let limit = self.deadline.min(Instant::now() + READY);
+        self.said_until(text, self.deadline)
+    }
+
+    fn said_until(&self, text: &str, limit: Instant) -> Result<(), Fault> {
         loop {
             if self.output().contains(text) || self.errors().contains(text) {
                 return Ok(());

@@ -371,10 +371,9 @@ fn reload(stage: &Stage) -> Checked {
         std::thread::sleep(Duration::from_millis(500));
     }
     let rate = wrk_rate(&load.finish()?.ok()?)?;
-    let now = workers_of(master);
-    let stayed = workers.iter().filter(|pid| now.contains(pid)).count();
-    expect(stayed == 0 && now.len() == 4, || {
-        format!("{stayed} old workers live on, {} workers now", now.len())
+    let is_new = |now: &Vec<i32>| now.len() == 4 && !now.iter().any(|pid| workers.contains(pid));
+    stage.wait_for("four new workers and no others", || {
+        Some(workers_of(master)).filter(is_new)
     })?;
     Ok(format!("{rate} requests/s meanwhile, none failed"))
 }
@@ -406,11 +405,11 @@ fn upgrade(stage: &Stage) -> Checked {
     std::thread::sleep(Duration::from_millis(300));
     family::signal(old, Signal::QUIT);
     let rate = wrk_rate(&load.finish()?.ok()?)?;
-    expect(family::is_gone(old), || {
-        "the old master lives on".to_owned()
+    stage.wait_for("the end of the old master", || {
+        family::is_gone(old).then_some(())
     })?;
-    expect(workers_of(new).len() == 4, || {
-        "the new master has not its workers".to_owned()
+    stage.wait_for("four new workers", || {
+        (workers_of(new).len() == 4).then_some(())
     })?;
     get(stage, &server, &server.url("1M"), "1M", &[])?;
     family::signal(new, Signal::QUIT);
