@@ -241,7 +241,13 @@ fn admit(
     slot.set_peer(opener);
     slot.set_state(State::Established);
     if kind == Kind::Stream && !peer_is_carried(&theirs, opener) {
-        say_yes(fd, slot.name())?;
+        match say_yes(fd, slot.name()) {
+            // Who has closed already hears nothing; what it sent is there to be read all the same.
+            Err(Errno::PIPE | Errno::CONNRESET) => {
+                slot.set_flags(flags::HUNG_UP);
+            }
+            other => other?,
+        }
     }
     Ok((n, theirs))
 }

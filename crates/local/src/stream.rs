@@ -244,6 +244,7 @@ impl<'a> Stream<'a> {
     fn gone(&self) -> Hindrance {
         match self.peer() {
             Some(peer) if peer.sent() & sent::RESET != 0 => Hindrance::Reset,
+            Some(peer) if peer.sent() & sent::FIN == 0 => self.after_hang_up(peer),
             _ => Hindrance::End,
         }
     }
@@ -415,7 +416,8 @@ impl<'a> Stream<'a> {
             },
             ended,
             hung_up: ended && finished || reset,
-            failed: reset || self.own.error() != 0,
+            // A reset that was told once is an end like another.
+            failed: reset && self.own.flags() & flags::TOLD == 0 || self.own.error() != 0,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Socket addresses as the C library's callers pass them.
 
-use crate::errno::Outcome;
+use crate::errno::{Outcome, is_nowhere};
 use libc::{c_int, sockaddr, socklen_t};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -9,10 +9,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 /// # Safety
 /// `address` can be read for `len` bytes, or is null.
 pub(crate) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Outcome<Option<SocketAddr>> {
-    if address.is_null() {
+    if is_nowhere(address) {
         return Ok(None);
     }
-    if (len as usize) < size_of::<libc::sa_family_t>() {
+    let range = size_of::<libc::sa_family_t>()..=size_of::<libc::sockaddr_storage>();
+    if !range.contains(&(len as usize)) {
         return Err(libc::EINVAL);
     }
     // SAFETY: long enough, checked above.
@@ -130,7 +131,7 @@ pub(crate) unsafe fn give(
     if to.is_null() {
         return Ok(());
     }
-    if len.is_null() {
+    if is_nowhere(len) || is_nowhere(to) {
         return Err(libc::EFAULT);
     }
     let (storage, whole) = storage(address, six);

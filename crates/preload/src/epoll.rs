@@ -190,6 +190,9 @@ pub(crate) unsafe fn control(
     what: c_int,
     (fd, event): (c_int, *mut epoll_event),
 ) -> Outcome<()> {
+    if object::find(fd).is_some_and(|other| other.set().is_some_and(|it| std::ptr::eq(&*it, set))) {
+        return Err(libc::EINVAL);
+    }
     let mut inside = set.lock();
     inside.make_own(state);
     let found = object::find(fd).filter(|object| object.kind() != Kind::Epoll || is_mixed(object));
@@ -201,13 +204,10 @@ pub(crate) unsafe fn control(
         inside.note_kernel(fd, event);
         return Ok(());
     };
-    if set_fd == fd {
-        return Err(libc::EINVAL);
-    }
     if what == libc::EPOLL_CTL_DEL {
         return inside.remove(state, set_fd, fd).ok_or(libc::ENOENT);
     }
-    if event.is_null() {
+    if errno::is_nowhere(event) {
         return Err(libc::EFAULT);
     }
     // SAFETY: not null.
@@ -221,9 +221,15 @@ pub(crate) unsafe fn control(
             if known.is_some() {
                 inside.remove(state, set_fd, fd);
             }
-            inside.add(state, set_fd, fd, &object, event)
+            inside.add(state, set_fd, fd, &object, event)?;
+            inside.rouse(set_fd, fd);
+            Ok(())
         }
-        libc::EPOLL_CTL_MOD => inside.modify(set_fd, fd, &object, event),
+        libc::EPOLL_CTL_MOD => {
+            inside.modify(set_fd, fd, &object, event)?;
+            inside.rouse(set_fd, fd);
+            Ok(())
+        }
         _ => Err(libc::EINVAL),
     }
 }
@@ -340,7 +346,7 @@ fn ask_kernel(
     let n =
         errno::of(unsafe { real::epoll_pwait(set_fd, told.as_mut_ptr(), most, timeout, mask) })?;
     let told = told.get(..n as usize).unwrap_or(&[]);
-    Ok(set.lock().take(state, told, events))
+    Ok(set.lock().take((state, set_fd), told, events))
 }
 
 /// A set for a new epoll descriptor.

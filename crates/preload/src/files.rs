@@ -69,7 +69,7 @@ pub(crate) unsafe fn send_file(
     }
 }
 
-/// `splice` with a stream of ours at one end and a pipe (or a stream of ours) at the other.
+/// `splice` with a stream of ours at one end and a pipe at the other.
 ///
 /// # Safety
 /// The offsets are null, or can be read and written.
@@ -85,10 +85,17 @@ pub(crate) unsafe fn splice(
         0 => 0,
         _ => libc::MSG_DONTWAIT,
     };
+    if len == 0 {
+        return Ok(0);
+    }
+    if stream(from).is_some() && stream(to).is_some() {
+        // One side has to be a pipe.
+        return Err(libc::EINVAL);
+    }
     let mut bytes = vec![0u8; len.min(CHUNK)];
     if let Some(source) = stream(from) {
         if !from_at.is_null() {
-            return Err(libc::ESPIPE);
+            return Err(libc::EINVAL);
         }
         let pieces = Pieces::one(bytes.as_mut_ptr(), bytes.len());
         let peek = libc::MSG_PEEK | nonblocking;
@@ -102,8 +109,11 @@ pub(crate) unsafe fn splice(
     let Some(target) = stream(to) else {
         return Err(libc::EINVAL);
     };
+    if from < 0 {
+        return Err(libc::EBADF);
+    }
     if !to_at.is_null() {
-        return Err(libc::ESPIPE);
+        return Err(libc::EINVAL);
     }
     // SAFETY: as the caller says.
     if let Some(at) = unsafe { from_at.as_mut() } {

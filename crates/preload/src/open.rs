@@ -342,6 +342,10 @@ fn announce(state: &State, n: u32) {
 
 /// `connect`. `None` when it is the kernel's.
 pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcome<()>> {
+    let mapped = to.is_ipv6() && meet::plain(to).is_ipv4();
+    if mapped && plain(fd).is_some_and(|plain| plain.six_only) {
+        return None;
+    }
     let to = meet::plain(to);
     let bound = match object::find(fd) {
         Some(object) => match object.kind() {
@@ -553,6 +557,10 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
     let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
     let deadline = crate::poll::deadline_of(options::receive_timeout(fd));
     loop {
+        if object.kind() != Kind::Listener {
+            // Shut down by another thread.
+            return Err(libc::EINVAL);
+        }
         if let Some(taken) = accept_once(state, object, fd, wanted)? {
             return Ok(taken);
         }
@@ -560,6 +568,33 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
             return Err(libc::EAGAIN);
         }
         crate::poll::wait_for_listener(object, fd, deadline)?;
+    }
+}
+
+/// `shutdown` of a listener: it is the kernel's alone from now on, and listens no more. Whoever
+/// waits in `accept` wakes, whoever was not accepted sees a reset.
+pub(crate) fn end_listening(state: &State, object: &Found, fd: c_int, how: c_int) -> c_int {
+    let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
+    object.become_kind(Kind::Bound);
+    for hidden in object.hidden() {
+        // SAFETY: no pointers.
+        unsafe { real::shutdown(hidden, libc::SHUT_RDWR) };
+    }
+    let is_it = |other: &Found| std::ptr::eq::<object::Object>(&**other, &**object);
+    let descriptors: Vec<c_int> = object::all()
+        .filter_map(|(fd, other)| is_it(&other).then_some(fd))
+        .collect();
+    for &descriptor in &descriptors {
+        object::take(descriptor);
+    }
+    crate::calls::fds::finish(state, object, fd);
+    // SAFETY: no pointers.
+    unsafe {
+        if blocks {
+            let now = real::fcntl(fd, libc::F_GETFL, 0);
+            real::fcntl(fd, libc::F_SETFL, (now & !libc::O_NONBLOCK) as usize);
+        }
+        real::shutdown(fd, how)
     }
 }
 

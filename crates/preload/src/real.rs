@@ -71,6 +71,10 @@ next! {
     write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t;
     readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
     writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
+    preadv2(fd: c_int, iov: *const libc::iovec, n: c_int, offset: off_t,
+        flags: c_int) -> ssize_t;
+    pwritev2(fd: c_int, iov: *const libc::iovec, n: c_int, offset: off_t,
+        flags: c_int) -> ssize_t;
     recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
     send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t;
     recvfrom(fd: c_int, to: *mut c_void, len: size_t, flags: c_int,

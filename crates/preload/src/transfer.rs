@@ -1,6 +1,6 @@
 //! Bytes in and out of a stream, blocking or not, as the kernel's `recv` and `send` do it.
 
-use crate::errno::Outcome;
+use crate::errno::{Outcome, is_nowhere};
 use crate::object::{Found, Object};
 use crate::state::State;
 use crate::wait::{self, For};
@@ -33,7 +33,7 @@ impl Pieces {
         if n > PIECES {
             return Err(libc::EMSGSIZE);
         }
-        if iov.is_null() && n > 0 {
+        if is_nowhere(iov) && n > 0 {
             return Err(libc::EFAULT);
         }
         let mut spans = Vec::with_capacity(n);
@@ -68,7 +68,7 @@ impl Pieces {
     pub(crate) fn has_null(&self) -> bool {
         self.spans()
             .iter()
-            .any(|span| span.len > 0 && span.first.is_null())
+            .any(|span| span.len > 0 && is_nowhere(span.first))
     }
 
     /// What follows after `done` bytes.
@@ -187,6 +187,7 @@ fn ended(state: &State, object: &Object, hindrance: Hindrance) -> Outcome<usize>
     let slot = state.arena().own(object.slot());
     let error = slot.take_error();
     if error != 0 {
+        slot.set_flags(flags::TOLD);
         return Err(error);
     }
     if hindrance != Hindrance::Reset {
@@ -247,13 +248,17 @@ pub(crate) fn send(
 fn wait_for_room(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
     let unanswered = object.theirs().is_none();
     let what = if unanswered { For::Answer } else { For::Room };
-    wait::wait(state, object, fd, what, || {
+    let may = || {
         if unanswered {
             wait::look_for_answer(state, object, fd);
             return object.theirs().is_some();
         }
         object.stream(state, fd).readiness().writable
-    })
+    };
+    match crate::options::send_timeout(fd) {
+        None => wait::wait(state, object, fd, what, may),
+        Some(most) => wait::wait_at_most(state, object, fd, what, (most, may)),
+    }
 }
 
 fn send_once(
@@ -293,6 +298,7 @@ pub(crate) fn refused(state: &State, object: &Object, hindrance: Hindrance, call
     let slot = state.arena().own(object.slot());
     let error = slot.take_error();
     if error != 0 {
+        slot.set_flags(flags::TOLD);
         return error;
     }
     let own_end = slot.sent() & sent::FIN != 0;

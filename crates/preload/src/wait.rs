@@ -16,6 +16,7 @@ use rustix::fd::BorrowedFd;
 use rustix::thread::futex;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 use std::sync::atomic::fence;
+use std::time::{Duration, Instant};
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,9 @@ pub(crate) enum For {
 /// After how many fruitless calls that do not block the kernel is asked whether the other end is
 /// still there.
 const ASK_AFTER: u32 = 64;
+
+/// Longest sleep of a wait that has an end.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// Waits once; the caller looks again afterwards. `may` says whether it need not wait.
 pub(crate) fn wait(
@@ -52,6 +56,51 @@ pub(crate) fn wait(
     };
     disarm(&slot, what);
     slept
+}
+
+/// As [`wait`], for a time at most: then `EAGAIN`. The kernel's time-out of receiving is not ours
+/// here, so the sleep is a `poll`, which no signal restarts; nor does one restart a call with a
+/// time-out at the kernel.
+pub(crate) fn wait_at_most(
+    state: &State,
+    object: &Object,
+    fd: c_int,
+    what: For,
+    (most, mut may): (Duration, impl FnMut() -> bool),
+) -> Outcome<()> {
+    let slot = state.arena().own(object.slot());
+    arm(&slot, what);
+    fence(SeqCst);
+    let began = Instant::now();
+    let slept = loop {
+        if may() {
+            break Ok(());
+        }
+        let left = most.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            break Err(libc::EAGAIN);
+        }
+        // A thread that sleeps in `recv` may take away the byte that was to wake this one.
+        match sleep_in_poll(fd, left.min(SLICE)) {
+            Ok(()) if object.leader.load(Acquire) == 0 => take_wakes(state, object, fd),
+            Ok(()) => {}
+            Err(error) => break Err(error),
+        }
+    };
+    disarm(&slot, what);
+    slept
+}
+
+/// Sleeps for a time at most, or until something can be read.
+fn sleep_in_poll(fd: c_int, most: Duration) -> Outcome<()> {
+    let mut entry = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let most = c_int::try_from(most.as_millis().max(1)).unwrap_or(c_int::MAX);
+    // SAFETY: a place of our own.
+    errno::of(unsafe { real::poll(&raw mut entry, 1, most) }).map(|_| ())
 }
 
 fn arm(slot: &OwnSlot<'_>, what: For) {
@@ -143,7 +192,8 @@ fn hung_up(state: &State, object: &Object, fd: c_int) {
 
 /// Finds out what became of the stream's opening, and maps the other end's arena.
 pub(crate) fn look_for_answer(state: &State, object: &Object, fd: c_int) {
-    if object.theirs().is_some() {
+    use gannet_local::slot::flags::BROKEN;
+    if object.theirs().is_some() || state.arena().own(object.slot()).flags() & BROKEN != 0 {
         return;
     }
     // SAFETY: a descriptor the program gave us.

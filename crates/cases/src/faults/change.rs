@@ -25,8 +25,9 @@ pub(super) const CASES: &[Case] = &[
             0
         });
         sys::close(theirs);
-        t.say(format!("{:?}", sys::waitpid(pid, 0)));
         let mut reader = Reader::default();
+        t.say(reader.until(ours, MIDDLE));
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
         t.say(reader.drain(ours));
         t.say(reader.verdict());
     }),

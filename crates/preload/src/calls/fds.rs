@@ -262,7 +262,7 @@ unsafe fn ioctl_of_ours(
         return None;
     }
     let give = |value: u64| {
-        if place.is_null() {
+        if errno::is_nowhere(place) {
             return Some(Err(libc::EFAULT));
         }
         // SAFETY: the caller's place.
@@ -270,6 +270,7 @@ unsafe fn ioctl_of_ours(
         Some(Ok(0))
     };
     match request {
+        libc::FIONBIO if errno::is_nowhere(place) => Some(Err(libc::EFAULT)),
         libc::FIONBIO => {
             // SAFETY: the caller's place.
             let wanted = unsafe { place.as_ref() }.is_some_and(|value| *value != 0);

@@ -1,7 +1,7 @@
 //! Bytes: `read`, `write`, `recv`, `send` and their relatives.
 
 use crate::datagrams;
-use crate::errno::{Outcome, give_len};
+use crate::errno::{Outcome, give_len, is_nowhere};
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{self, State};
@@ -140,6 +140,73 @@ unsafe extern "C" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssi
     unsafe { real::writev(fd, iov, n) }
 }
 
+/// The flags of `recv` and `send` for those of `preadv2`, where a stream is read or written: it
+/// has no offsets, and -1 stands for none.
+fn without_offset(offset: off_t, how: c_int) -> Outcome<c_int> {
+    match (offset, how & !libc::RWF_NOWAIT) {
+        (-1, 0) if how != 0 => Ok(libc::MSG_DONTWAIT),
+        (-1, 0) => Ok(0),
+        (-1, _) => Err(libc::EOPNOTSUPP),
+        _ => Err(libc::ESPIPE),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn preadv2(
+    fd: c_int,
+    iov: *const libc::iovec,
+    n: c_int,
+    offset: off_t,
+    how: c_int,
+) -> ssize_t {
+    if let Some(found) = stream(fd)
+        // SAFETY: as the caller says.
+        && let Some(outcome) = unsafe { at(&found, fd, (iov, n), (offset, how), receive) }
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::preadv2(fd, iov, n, offset, how) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwritev2(
+    fd: c_int,
+    iov: *const libc::iovec,
+    n: c_int,
+    offset: off_t,
+    how: c_int,
+) -> ssize_t {
+    if let Some(found) = stream(fd)
+        // SAFETY: as the caller says.
+        && let Some(outcome) = unsafe { at(&found, fd, (iov, n), (offset, how), send) }
+    {
+        return give_len(outcome);
+    }
+    // SAFETY: passed on.
+    unsafe { real::pwritev2(fd, iov, n, offset, how) }
+}
+
+/// # Safety
+/// The array can be read.
+unsafe fn at(
+    found: &(&'static State, Found),
+    fd: c_int,
+    (iov, n): (*const libc::iovec, c_int),
+    (offset, how): (off_t, c_int),
+    transfer: Transfer,
+) -> Option<Outcome<usize>> {
+    let pieces = usize::try_from(n).map_err(|_| libc::EINVAL);
+    // SAFETY: as the caller says.
+    let pieces = pieces.and_then(|n| unsafe { Pieces::many(iov, n) });
+    let call = without_offset(offset, how);
+    match call.and_then(|call| Ok((call, pieces?))) {
+        Ok((call, pieces)) => transfer(found, fd, &pieces, call),
+        Err(error) if found.1.kind() == Kind::Stream => Some(Err(error)),
+        Err(_) => None,
+    }
+}
+
 type Transfer = fn(&(&'static State, Found), c_int, &Pieces, c_int) -> Option<Outcome<usize>>;
 
 /// # Safety
@@ -269,6 +336,11 @@ unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int)
     unsafe { crate::passing::recvmsg(fd, message, call) }
 }
 
+/// The place, if there can be something.
+fn somewhere<T>(place: *mut T) -> Option<*mut T> {
+    (!is_nowhere(place)).then_some(place)
+}
+
 /// # Safety
 /// As `recvmsg`.
 unsafe fn receive_message(
@@ -278,7 +350,7 @@ unsafe fn receive_message(
     call: c_int,
 ) -> Outcome<usize> {
     // SAFETY: as the caller says.
-    let Some(message) = (unsafe { message.as_mut() }) else {
+    let Some(message) = (unsafe { somewhere(message).and_then(|place| place.as_mut()) }) else {
         return Err(libc::EFAULT);
     };
     // SAFETY: as the caller says.
@@ -329,7 +401,8 @@ unsafe fn send_message(
     call: c_int,
 ) -> Outcome<usize> {
     // SAFETY: as the caller says.
-    let Some(message) = (unsafe { message.as_ref() }) else {
+    let Some(message) = (unsafe { somewhere(message.cast_mut()).and_then(|place| place.as_ref()) })
+    else {
         return Err(libc::EFAULT);
     };
     // SAFETY: as the caller says.
@@ -412,6 +485,15 @@ unsafe extern "C" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, len: 
     if let Some((state, object)) = stream(out)
         && object.kind() == Kind::Stream
     {
+        if from < 0 {
+            return give_len(Err(libc::EBADF));
+        }
+        if object::is_ours(from) {
+            return give_len(Err(libc::EINVAL));
+        }
+        if !offset.is_null() && is_nowhere(offset) {
+            return give_len(Err(libc::EFAULT));
+        }
         // SAFETY: the caller's place, or null.
         let outcome = unsafe { crate::files::send_file(state, &object, (out, from), offset, len) };
         return give_len(outcome);

@@ -1,6 +1,6 @@
 //! `poll`, `select`, `epoll`.
 
-use crate::errno::{Outcome, give};
+use crate::errno::{Outcome, give, is_nowhere};
 use crate::object::{self, Kind};
 use crate::poll::deadline_of;
 use crate::{epoll, poll as polling, real, state};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// # Safety
 /// `fds` can be read and written for `n` entries, or is null.
 unsafe fn entries<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
-    if fds.is_null() || n > 1 << 20 {
+    if is_nowhere(fds) || n > 1 << 20 {
         return None;
     }
     // SAFETY: as the caller says.
@@ -254,7 +254,7 @@ unsafe extern "C" fn epoll_pwait2(
     }
 }
 
-/// `None`: nothing in the set is ours.
+/// `None`: no set that was made here.
 ///
 /// # Safety
 /// As `epoll_wait`.
@@ -267,8 +267,10 @@ unsafe fn wait_ours(
     let state = state::get()?;
     let set = set_of(set_fd)?;
     let most = usize::try_from(most).ok().filter(|n| *n > 0)?;
-    if events.is_null() || epoll::is_the_kernels(&set) {
-        return None;
+    // Also a set in which nothing is ours yet: another thread may put something of ours into it
+    // while this one sleeps.
+    if is_nowhere(events) {
+        return Some(Err(libc::EFAULT));
     }
     // SAFETY: as the caller says; only what is found is written.
     let events = unsafe { std::slice::from_raw_parts_mut(events, most) };

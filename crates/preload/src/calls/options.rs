@@ -19,11 +19,18 @@ unsafe extern "C" fn getsockopt(
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Stream
     {
-        if value.is_null() || len.is_null() {
+        if (level, name) == (libc::SOL_SOCKET, libc::SO_PEERNAME) {
+            // SAFETY: as the caller says.
+            return unsafe { super::socket::getpeername(fd, value.cast(), len) };
+        }
+        if errno::is_nowhere(len) {
             return give(Err(libc::EFAULT));
         }
         // SAFETY: not null; the caller's.
         let room = unsafe { *len };
+        if room > 0 && errno::is_nowhere(value) {
+            return give(Err(libc::EFAULT));
+        }
         let answer = get(state, &object, fd, (level, name));
         return give(answer.and_then(|answer| match answer {
             // SAFETY: passed on.
@@ -196,7 +203,7 @@ unsafe fn set(
         return errno::of(set).map(|_| ());
     }
     if which == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
-        if value.is_null() {
+        if errno::is_nowhere(value) {
             return Err(libc::EFAULT);
         }
         // SAFETY: as the caller says.
@@ -209,7 +216,7 @@ unsafe fn set(
     if (len as usize) < size_of::<c_int>() {
         return Err(libc::EINVAL);
     }
-    if value.is_null() {
+    if errno::is_nowhere(value) {
         return Err(libc::EFAULT);
     }
     // SAFETY: long enough, not null.

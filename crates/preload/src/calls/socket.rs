@@ -190,7 +190,7 @@ unsafe fn give_name(
     to: *mut sockaddr,
     len: *mut socklen_t,
 ) -> Outcome<()> {
-    if to.is_null() || len.is_null() {
+    if errno::is_nowhere(to) || errno::is_nowhere(len) {
         return Err(libc::EFAULT);
     }
     // SAFETY: as the caller says.
@@ -198,7 +198,11 @@ unsafe fn give_name(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub(crate) unsafe extern "C" fn getpeername(
+    fd: c_int,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Datagrams
         && let Some(name) = datagrams::peer(state, &object)
@@ -216,8 +220,7 @@ unsafe extern "C" fn getpeername(fd: c_int, to: *mut sockaddr, len: *mut socklen
         wait::look_for_answer(state, &object, fd);
     }
     let open = object.kind() == Kind::Stream && slot.state() == slot::State::Established;
-    let reset = slot.flags() & (flags::BROKEN | flags::TOLD) != 0;
-    if !open || reset {
+    if !open || object.stream(state, fd).readiness().hung_up {
         return give(Err(libc::ENOTCONN));
     }
     let six = slot.flags() & flags::SIX != 0;
@@ -235,14 +238,7 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         Kind::Stream => give(shut(state, &object, fd, how).map(|()| 0)),
         Kind::Bound => give(Err(libc::ENOTCONN)),
         Kind::Datagrams => give(datagrams::shut(state, &object, fd, how).map(|()| 0)),
-        Kind::Listener => {
-            for hidden in object.hidden() {
-                // SAFETY: no pointers.
-                unsafe { real::shutdown(hidden, how) };
-            }
-            // SAFETY: no pointers.
-            unsafe { real::shutdown(fd, how) }
-        }
+        Kind::Listener => open::end_listening(state, &object, fd, how),
         // SAFETY: no pointers.
         _ => unsafe { real::shutdown(fd, how) },
     }
@@ -257,8 +253,7 @@ fn shut(state: &State, object: &Found, fd: c_int, how: c_int) -> Outcome<()> {
     };
     wait::look_for_answer(state, object, fd);
     let stream = object.stream(state, fd);
-    let ready = stream.readiness();
-    if ready.hung_up && ready.failed {
+    if stream.readiness().hung_up {
         return Err(libc::ENOTCONN);
     }
     if writing {

@@ -14,6 +14,9 @@ use crate::wait;
 use gannet_local::Watcher;
 use libc::{c_int, epoll_event};
 
+/// What wake-ups look like at the socket behind a stream.
+const WAKES: u32 = libc::EPOLLIN as u32 | RDHUP | EDGE;
+
 /// What the kernel is asked about the socket behind datagrams of ours.
 fn at_kernel(events: u32) -> u32 {
     events & OUT | libc::EPOLLIN as u32 | libc::EPOLLPRI as u32 | RDHUP | EDGE
@@ -75,7 +78,7 @@ impl Inside {
                 What::Stream(object.clone())
             }
             _ => {
-                add(fd, libc::EPOLLIN as u32 | RDHUP | EDGE, mark)?;
+                add(fd, WAKES, mark)?;
                 What::Stream(object.clone())
             }
         };
@@ -271,7 +274,7 @@ impl Inside {
     /// Sorts what the kernel told: the program's own go to `events`, ours become candidates.
     pub(super) fn take(
         &mut self,
-        state: &State,
+        (state, set_fd): (&State, c_int),
         told: &[epoll_event],
         events: &mut [epoll_event],
     ) -> usize {
@@ -289,6 +292,9 @@ impl Inside {
                     Some((What::Listener(_), data)) => event.u64 = data,
                     Some((What::Stream(object), _)) => {
                         let object = object.clone();
+                        if event.events & OUT != 0 {
+                            self.listen_to(set_fd, fd, WAKES);
+                        }
                         let at = object.hidden().next().unwrap_or(fd);
                         wait::take_wakes(state, &object, at);
                         self.watch_late(state, fd, &object);
@@ -304,6 +310,25 @@ impl Inside {
             }
         }
         found
+    }
+
+    /// Something was put into the set while others sleep on it, and may be ready: the kernel's
+    /// socket behind it always is for writing, which ends one sleep.
+    pub(super) fn rouse(&mut self, set_fd: c_int, fd: c_int) {
+        if self.sleepers > 0 {
+            self.listen_to(set_fd, fd, WAKES | OUT);
+        }
+    }
+
+    /// What the kernel tells of the socket behind a stream.
+    fn listen_to(&self, set_fd: c_int, fd: c_int, events: u32) {
+        let what = self.entries.get(fd as usize).map(|entry| &entry.what);
+        if let Some(What::Stream(object)) = what
+            && object.kind() == Kind::Stream
+        {
+            let mark = MARK | fd as u64;
+            let _ = kernel_control((set_fd, libc::EPOLL_CTL_MOD), fd, events, mark);
+        }
     }
 
     /// Looks for the other end of a stream that was opened without waiting.
