@@ -365,7 +365,7 @@ unsafe fn receive_message(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_int) -> ssize_t {
     // SAFETY: as the caller says.
-    let told = unsafe { message.as_ref() };
+    let told = unsafe { somewhere(message.cast_mut()).and_then(|place| place.as_ref()) };
     let to = told.map_or((std::ptr::null(), 0), name_of);
     // SAFETY: as the caller says.
     match unsafe { sides(fd, to) } {
