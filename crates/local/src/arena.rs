@@ -9,6 +9,7 @@
 //! carrier can tell, after a process died at any instruction, what nobody holds any more.
 
 use crate::layout::{Geometry, MAGIC, PROCESSES, SLEEPERS, header, process, sleeper, slot};
+use crate::lock;
 use crate::memory::{self, Mapping};
 use crate::slot::{OwnSlot, PeerSlot};
 use rustix::fd::{AsFd, OwnedFd};
@@ -64,6 +65,7 @@ impl Arena {
             geometry,
             host,
         };
+        arena.memory.word(header::ENTRIES).store(1, Relaxed);
         arena.become_process(TRANSIT, std::process::id());
         Ok((file, arena))
     }
@@ -138,6 +140,7 @@ impl Arena {
                 match word.compare_exchange(seen, seen | 1 << bit, AcqRel, Relaxed) {
                     Ok(_) => {
                         self.hold(holder, n);
+                        self.forget_holders_but(holder, n);
                         self.own(n).begin();
                         return Some(n);
                     }
@@ -148,7 +151,19 @@ impl Arena {
         None
     }
 
-    /// Gives slot `n` back, and the memory of a ring that was much used to the system.
+    /// Who freed a slot may have left the note that it holds it.
+    fn forget_holders_but(&self, holder: usize, n: u32) {
+        for other in self.processes().filter(|&other| other != holder) {
+            let (word, bit) = self.bit(self.geometry.held_by(other), n);
+            let word = self.memory.long(word);
+            if word.load(Relaxed) & bit != 0 {
+                word.fetch_and(!bit, AcqRel);
+            }
+        }
+    }
+
+    /// Gives slot `n` back: to be called once, by the last process that held it or, when that is
+    /// dead, by the carrier.
     pub fn free(&self, n: u32) {
         self.own(n).end();
         let (word, bit) = self.bit(self.geometry.allocated(), n);
@@ -187,7 +202,35 @@ impl Arena {
         self.memory.long(word).fetch_or(bit, AcqRel);
     }
 
-    /// Process `holder` has closed its last descriptor of slot `n`. True when no process holds it.
+    /// Process `holder` has closed its last descriptor of slot `n`. False when others hold it: it
+    /// is let go of. True when nobody else does: the slot is this process's to end, alone, and to
+    /// [`Arena::free`] or [`Arena::let_go`] of.
+    pub fn is_last(&self, holder: usize, n: u32) -> bool {
+        // Two that go at once would each find that the other is gone. The lock cannot be this
+        // thread's: an interrupted call keeps the descriptor in use.
+        let held = lock::hold(self.own(n).write_lock());
+        let others = self
+            .processes()
+            .any(|other| other != holder && self.holds(other, n));
+        if others {
+            self.let_go(holder, n);
+        }
+        drop(held);
+        !others
+    }
+
+    fn holds(&self, holder: usize, n: u32) -> bool {
+        let (word, bit) = self.bit(self.geometry.held_by(holder), n);
+        self.pid_of(holder) != 0 && self.memory.long(word).load(SeqCst) & bit != 0
+    }
+
+    /// The entries of processes that were ever used.
+    fn processes(&self) -> std::ops::Range<usize> {
+        let used = self.memory.word(header::ENTRIES).load(Acquire) as usize;
+        0..used.min(PROCESSES)
+    }
+
+    /// Process `holder` does not hold slot `n`. True when no process does.
     pub fn let_go(&self, holder: usize, n: u32) -> bool {
         let (word, bit) = self.bit(self.geometry.held_by(holder), n);
         self.memory.long(word).fetch_and(!bit, SeqCst);
@@ -196,10 +239,7 @@ impl Arena {
 
     /// Whether a process holds slot `n`.
     pub fn is_held(&self, n: u32) -> bool {
-        (0..PROCESSES).any(|holder| {
-            let (word, bit) = self.bit(self.geometry.held_by(holder), n);
-            self.pid_of(holder) != 0 && self.memory.long(word).load(SeqCst) & bit != 0
-        })
+        self.processes().any(|holder| self.holds(holder, n))
     }
 
     /// The slots that are taken and that no process holds, a bitmap: word `n` has slots `64 n` and
@@ -207,7 +247,7 @@ impl Arena {
     /// nobody's. True when there is any.
     pub fn unheld(&self, into: &mut Vec<u64>) -> bool {
         into.clear();
-        let holders = || (0..PROCESSES).filter(|&n| self.pid_of(n) != 0);
+        let holders = || self.processes().filter(|&n| self.pid_of(n) != 0);
         let bitmaps: Vec<usize> = holders().map(|n| self.geometry.held_by(n)).collect();
         let mut any = 0;
         for at in 0..self.geometry.bitmap_words() {
@@ -227,12 +267,18 @@ impl Arena {
 
     /// The slots which process `holder` holds.
     pub fn held_by(&self, holder: usize) -> impl Iterator<Item = u32> + '_ {
-        self.set_bits(self.geometry.held_by(holder))
+        let held = self.set_bits(self.geometry.held_by(holder));
+        held.filter(|n| self.is_allocated(*n))
     }
 
     /// Enters process `pid`. `None` when there are too many.
     pub fn enter(&self, pid: u32) -> Option<usize> {
         let free = (0..PROCESSES).find(|&n| {
+            // Looked at from now on, before it can hold anything.
+            let entries = self.memory.word(header::ENTRIES);
+            if entries.load(Relaxed) <= n as u32 {
+                entries.fetch_max(n as u32 + 1, SeqCst);
+            }
             let entry = self.memory.word(self.geometry.process(n) + process::PID);
             entry.compare_exchange(0, pid, AcqRel, Relaxed).is_ok()
         })?;
@@ -306,37 +352,4 @@ impl Arena {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bits(words: &[u64]) -> Vec<u32> {
-        let each = |(at, word): (usize, &u64)| {
-            let word = *word;
-            (0..64)
-                .filter(move |bit| word & (1 << bit) != 0)
-                .map(move |bit| at as u32 * 64 + bit)
-        };
-        words.iter().enumerate().flat_map(each).collect()
-    }
-
-    #[test]
-    fn what_nobody_holds_is_found() {
-        let (_file, arena) = Arena::create(7, Geometry::default()).unwrap();
-        let (one, two) = (arena.enter(1).unwrap(), arena.enter(2).unwrap());
-        let slots: Vec<u32> = (0..130).map(|_| arena.allocate(one, 0).unwrap()).collect();
-        arena.hold(two, slots[1]);
-        let mut words = Vec::new();
-        assert!(!arena.unheld(&mut words));
-        arena.let_go(one, slots[0]);
-        arena.let_go(one, slots[1]);
-        arena.let_go(one, slots[129]);
-        assert!(arena.unheld(&mut words));
-        assert_eq!(bits(&words), [slots[0], slots[129]]);
-        arena.leave(two);
-        arena.unheld(&mut words);
-        assert_eq!(bits(&words), [slots[0], slots[1], slots[129]]);
-        arena.free(slots[1]);
-        arena.unheld(&mut words);
-        assert_eq!(bits(&words), [slots[0], slots[129]]);
-    }
-}
+mod tests;

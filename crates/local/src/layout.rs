@@ -134,12 +134,18 @@ pub(crate) mod header {
     pub(crate) const SLOTS: usize = 16;
     pub(crate) const RING: usize = 20;
     pub(crate) const NEXT_PORT: usize = 24;
-    /// Grows with every news ring that is opened; its top bit says that there was no room for one.
+    /// Grows with every news ring that is opened.
     pub(crate) const NEWS_OPENED: usize = 28;
     /// Grows whenever a process enters itself.
     pub(crate) const ENTERED: usize = 32;
     /// Set while the carrier lives.
     pub(crate) const CARRIER: usize = 36;
+    /// Grows with all news for which there was no ring.
+    pub(crate) const UNSORTED: usize = 40;
+    /// Numbers the sleeps of all sleepers.
+    pub(crate) const SLEEPS: usize = 44;
+    /// Entries of processes that were ever used, counted from the first.
+    pub(crate) const ENTRIES: usize = 48;
 }
 
 /// Words of a process's entry.
@@ -178,7 +184,6 @@ pub(crate) mod slot {
     pub(crate) const READER_ARMED: usize = 128;
     pub(crate) const WRITER_ARMED: usize = 132;
     pub(crate) const WATCH: usize = 136;
-    pub(crate) const ARMS: usize = 140;
     // Of a carrier's slot: figures of the connection behind it, see `figures.rs`.
     pub(crate) const FIGURES: usize = 144;
     // What this is.
@@ -207,4 +212,94 @@ pub(crate) mod slot {
 
     const _: () = assert!(FIGURES + crate::figures::WORDS * 4 <= GENERATION);
     const _: () = assert!(OPTIONS + OPTION_COUNT * 4 <= super::SLOT_BYTES);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps() {
+        for geometry in [
+            Geometry::default(),
+            Geometry {
+                slots: 64,
+                ring: 4096,
+            },
+            Geometry {
+                slots: 128,
+                ring: 16 << 20,
+            },
+        ] {
+            assert!(geometry.is_sane());
+            let bitmap = geometry.bitmap_words() * 8;
+            let places = [
+                (0, header::ENTRIES + 4),
+                (geometry.process(0), PROCESS_BYTES),
+                (geometry.process(PROCESSES - 1), PROCESS_BYTES),
+                (geometry.allocated(), bitmap),
+                (geometry.held_by(0), bitmap),
+                (geometry.held_by(PROCESSES - 1), bitmap),
+                (geometry.sleeper(0), SLEEPER_BYTES),
+                (geometry.sleeper(SLEEPERS - 1), SLEEPER_BYTES),
+                (geometry.news(0), 128),
+                (geometry.news_entry(0, 0), NEWS_ENTRIES * 8),
+                (geometry.news(1), 128),
+                (geometry.news(NEWS_RINGS - 1), NEWS_BYTES),
+                (geometry.slot(0), SLOT_BYTES),
+                (geometry.slot(geometry.slots - 1), SLOT_BYTES),
+                (geometry.bytes_of(0), geometry.ring_len()),
+                (geometry.bytes_of(geometry.slots - 1), geometry.ring_len()),
+            ];
+            for pair in places.windows(2) {
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?}");
+            }
+            let (at, len) = places[places.len() - 1];
+            assert_eq!((at + len) as u64, geometry.len());
+        }
+    }
+
+    #[test]
+    fn numbers_of_any_size_stay_inside() {
+        let geometry = Geometry {
+            slots: 64,
+            ring: 4096,
+        };
+        assert_eq!(geometry.slot(64), geometry.slot(0));
+        assert_eq!(geometry.bytes_of(u32::MAX), geometry.bytes_of(63));
+        assert_eq!(geometry.process(PROCESSES), geometry.process(0));
+        assert_eq!(geometry.sleeper(usize::MAX), geometry.sleeper(SLEEPERS - 1));
+        let last = geometry.news_entry(NEWS_RINGS - 1, u64::MAX);
+        assert_eq!(
+            last,
+            geometry.news_entry(NEWS_RINGS - 1, NEWS_ENTRIES as u64 - 1)
+        );
+    }
+
+    #[test]
+    fn geometries_are_made_sane() {
+        for (slots, ring) in [
+            (0, 0),
+            (65, 5000),
+            (u32::MAX, u32::MAX),
+            (1 << 18, 16 << 20),
+        ] {
+            let asked = Geometry { slots, ring };
+            assert!(asked.clamped().is_sane());
+        }
+        assert!(
+            !Geometry {
+                slots: 65,
+                ring: 4096
+            }
+            .is_sane()
+        );
+        assert!(
+            !Geometry {
+                slots: 64,
+                ring: 4097
+            }
+            .is_sane()
+        );
+    }
 }

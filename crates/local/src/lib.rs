@@ -25,6 +25,8 @@ mod memory;
 pub mod name;
 pub mod news;
 pub mod options;
+#[cfg(test)]
+mod pair;
 mod peers;
 mod records;
 pub mod sandbox;

@@ -2,8 +2,12 @@
 //!
 //! The word holds the number of the thread that has it, and the top bit when somebody sleeps for
 //! it. What it guards (one end of a ring) is consistent after every single store, so that a holder
-//! who dies inside leaves nothing half done: whoever finds it dead takes the lock over.
+//! who dies inside leaves nothing half done: whoever finds it dead takes the lock over. Should its
+//! number have become another thread's within those milliseconds, the lock is taken over when that
+//! one ends.
 
+use crate::sandbox;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::futex;
@@ -43,15 +47,15 @@ pub fn after_fork() {
 #[derive(Debug)]
 pub(crate) struct Held<'a>(&'a AtomicU32);
 
-/// Takes the lock.
-pub(crate) fn hold(word: &AtomicU32) -> Held<'_> {
-    if word
-        .compare_exchange(0, thread(), Acquire, Relaxed)
-        .is_err()
-    {
-        wait_for(word);
+/// Takes the lock. `DEADLK` when this thread has it: a signal has interrupted it inside, and a wait
+/// would be for ever.
+pub(crate) fn hold(word: &AtomicU32) -> Result<Held<'_>, Errno> {
+    match word.compare_exchange(0, thread(), Acquire, Relaxed) {
+        Ok(_) => {}
+        Err(seen) if seen & !SLEEPERS == thread() => return Err(Errno::DEADLK),
+        Err(_) => wait_for(word),
     }
-    Held(word)
+    Ok(Held(word))
 }
 
 #[cold]
@@ -108,10 +112,31 @@ fn sleep(word: &AtomicU32, expected: u32) -> bool {
 }
 
 fn is_dead(thread: u32) -> bool {
+    if sandbox::is_on() {
+        // May not ask.
+        return false;
+    }
     let Some(pid) = Pid::from_raw(thread as i32) else {
         return true;
     };
-    test_kill_process(pid) == Err(Errno::SRCH)
+    test_kill_process(pid) == Err(Errno::SRCH) || is_unburied(thread)
+}
+
+/// A killed process keeps its number until its parent asks for its end, which may be never.
+fn is_unburied(thread: u32) -> bool {
+    let path = format!("/proc/{thread}/stat");
+    let mut text = [0u8; 512];
+    let state = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(|file| rustix::io::read(file, &mut text[..]))
+        .ok()
+        .and_then(|n| state_in(text.get(..n)?));
+    matches!(state, Some(b'Z' | b'X' | b'x'))
+}
+
+/// The letter behind the name, which may hold anything.
+fn state_in(stat: &[u8]) -> Option<u8> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).copied()
 }
 
 impl Drop for Held<'_> {
@@ -121,3 +146,6 @@ impl Drop for Held<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

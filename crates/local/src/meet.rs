@@ -181,6 +181,10 @@ pub fn bind(name: &SocketAddrUnix, flags: SocketFlags) -> Result<OwnedFd, Errno>
     Ok(fd)
 }
 
+/// Of those who knock, how many may be turned away before the caller hears that nobody is there:
+/// there may be more, but others have a turn.
+const TURNED_AWAY: usize = 64;
+
 /// Takes a stream from a listener. Who knocks without being what it says is turned away and
 /// counted as nobody.
 ///
@@ -193,7 +197,7 @@ pub fn accept(
     listener: impl AsFd,
     socket: SocketFlags,
 ) -> Result<Met, Errno> {
-    loop {
+    for _ in 0..TURNED_AWAY {
         let (fd, name) = rustix::net::acceptfrom_with(&listener, socket)?;
         let name = name.and_then(|any| SocketAddrUnix::try_from(any).ok());
         let named = name.and_then(|name| name::read_connector(peers.network(), &name));
@@ -213,6 +217,7 @@ pub fn accept(
             Err(_) => continue,
         }
     }
+    Err(Errno::AGAIN)
 }
 
 fn admit(
@@ -224,17 +229,22 @@ fn admit(
 ) -> Result<(u32, Arc<Arena>), Errno> {
     let theirs = peers.get(opener.host)?;
     let peer = theirs.peer(opener.slot);
-    if peer.generation() != opener.generation || peer.state() == State::Closed {
+    let opens = matches!(peer.state(), State::SynSent | State::Established);
+    // A stream that has its other end opens no other: somebody else uses its name.
+    let is_met = peer.flags() & flags::RESOLVED != 0;
+    if peer.generation() != opener.generation || !opens || is_met {
         return Err(Errno::CONNABORTED);
     }
-    let kind = peer.kind().ok_or(Errno::PROTO)?;
+    let kind = peer.kind().filter(|kind| *kind != Kind::Listener);
+    let kind = kind.ok_or(Errno::PROTO)?;
     let arena = peers.own();
+    let inode = inode(fd)?;
     let n = arena.allocate(holder, opener.slot).ok_or(Errno::NOBUFS)?;
     let slot = arena.own(n);
     slot.set_kind(kind);
     slot.set_local(peer.remote());
     slot.set_remote(peer.local());
-    slot.set_inode(inode(fd)?);
+    slot.set_inode(inode);
     if socket.contains(SocketFlags::NONBLOCK) {
         slot.set_flags(flags::NONBLOCKING);
     }
@@ -246,7 +256,11 @@ fn admit(
             Err(Errno::PIPE | Errno::CONNRESET) => {
                 slot.set_flags(flags::HUNG_UP);
             }
-            other => other?,
+            Err(error) => {
+                arena.free(n);
+                return Err(error);
+            }
+            Ok(()) => {}
         }
     }
     Ok((n, theirs))
@@ -304,7 +318,13 @@ pub enum Answer {
 /// Looks for the welcome of the stream in slot `n`, once; and for the arena of its other end.
 pub fn resolve(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> Answer {
     let slot = peers.own().own(n);
-    let held = lock::hold(slot.read_lock());
+    let Ok(held) = lock::hold(slot.read_lock()) else {
+        return Answer::NotYet;
+    };
+    if slot.flags() & flags::BROKEN != 0 && slot.flags() & flags::RESOLVED == 0 {
+        // Said before: its reason is reported once.
+        return Answer::Refused(slot.error());
+    }
     if slot.flags() & flags::RESOLVED == 0 {
         match read_welcome(fd) {
             Ok(None) => return Answer::NotYet,
@@ -322,9 +342,13 @@ pub fn resolve(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> Answer {
         };
     }
     drop(held);
+    if slot.flags() & flags::BROKEN != 0 {
+        return Answer::Refused(slot.error());
+    }
     match peers.get(slot.peer_name().host) {
         Ok(theirs) => Answer::Open(theirs),
-        Err(_) => Answer::Refused(Errno::CONNRESET.raw_os_error()),
+        // Not asked again and again: each question may have to wait for its answer.
+        Err(_) => refused(peers, n, Errno::CONNRESET.raw_os_error()),
     }
 }
 
@@ -378,3 +402,6 @@ pub fn plain(address: SocketAddr) -> SocketAddr {
         IpAddr::V4(_) => address,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+/// What `statfs` says of a memory file: `TMPFS_MAGIC`.
+const TMPFS: u64 = 0x0102_1994;
+
 /// A mapping of a memory file.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -53,7 +56,9 @@ impl Mapping {
     pub(crate) fn new(file: impl AsFd, writable: bool) -> Result<Mapping, Errno> {
         let seals = rustix::fs::fcntl_get_seals(&file)?;
         let len = usize::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
-        if !seals.contains(SealFlags::SHRINK) || len == 0 {
+        // Of huge pages there may be none left when one is looked at, which kills as well.
+        let is_plain = rustix::fs::fstatfs(&file)?.f_type as u64 == TMPFS;
+        if !seals.contains(SealFlags::SHRINK) || len == 0 || !is_plain {
             return Err(Errno::INVAL);
         }
         let access = if writable {

@@ -131,11 +131,14 @@ pub fn read_connector(network: Network, name: &SocketAddrUnix) -> Option<SlotNam
     let host = u64::from_str_radix(parts.next()?, 16).ok()?;
     let slot = parts.next()?.parse().ok()?;
     let generation = parts.next()?.parse().ok()?;
-    Some(SlotName {
+    let slot = SlotName {
         host,
         slot,
         generation,
-    })
+    };
+    // Spelt in one way only: the kernel lets nobody else have a name that is taken.
+    let same = connector(network, slot).ok()?;
+    (same.abstract_name() == name.abstract_name()).then_some(slot)
 }
 
 /// Whether `name` is a listener of this network.
@@ -148,5 +151,72 @@ pub fn is_listener(network: Network, name: &SocketAddrUnix) -> bool {
 /// The port of a listener's name.
 pub fn listener_port(name: &SocketAddrUnix) -> Option<u16> {
     let text = std::str::from_utf8(name.abstract_name()?).ok()?;
-    text.split('/').nth(5)?.parse().ok()
+    let mut parts = text.split('/').skip(2);
+    let is_listener = parts.next() == Some("l");
+    parts.nth(2)?.parse().ok().filter(|_| is_listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETWORK: Network = Network(0xabc);
+
+    #[test]
+    fn s4_a_stream_has_one_name() {
+        let slot = SlotName {
+            host: 0x1f,
+            slot: 7,
+            generation: 3,
+        };
+        let good = connector(NETWORK, slot).unwrap();
+        assert_eq!(read_connector(NETWORK, &good), Some(slot));
+        assert_eq!(read_connector(Network(1), &good), None);
+        let n = "gannet/0000000000000abc";
+        for bad in [
+            format!("{n}/c/000000000000001f/+7/3"),
+            format!("{n}/c/000000000000001f/07/3"),
+            format!("{n}/c/+00000000000001f/7/3"),
+            format!("{n}/c/1f/7/3"),
+            format!("{n}/c/000000000000001F/7/3"),
+            format!("{n}/c/000000000000001f/7/3/"),
+            format!("{n}/c/000000000000001f/7/3/4"),
+            format!("{n}/c/000000000000001f/7"),
+            format!("{n}/c/000000000000001f/7/4294967296"),
+            format!("{n}/c/000000000000001f/-7/3"),
+            format!("{n}/h/000000000000001f/7/3"),
+            format!("{n}/c"),
+            "gannet".to_string(),
+            "/".repeat(100),
+            String::new(),
+        ] {
+            let name = SocketAddrUnix::new_abstract_name(bad.as_bytes()).unwrap();
+            assert_eq!(read_connector(NETWORK, &name), None, "{bad}");
+            assert_eq!(listener_port(&name), None, "{bad}");
+        }
+        let binary = SocketAddrUnix::new_abstract_name(b"gannet/\xff\0/l/4/lo/80/0").unwrap();
+        assert_eq!(read_connector(NETWORK, &binary), None);
+        assert!(!is_listener(NETWORK, &binary));
+        let path = SocketAddrUnix::new("gannet/l").unwrap();
+        assert_eq!(read_connector(NETWORK, &path), None);
+        assert!(!is_listener(NETWORK, &path));
+        assert_eq!(listener_port(&path), None);
+    }
+
+    #[test]
+    fn the_port_of_a_listener_is_in_its_name() {
+        let places = [
+            Place::Loopback,
+            Place::At("fd00::1".parse().unwrap()),
+            Place::All(9),
+        ];
+        for place in places {
+            for family in [Family::Four, Family::Six, Family::Both] {
+                let name = listener(NETWORK, family, place, 8080, 32).unwrap();
+                assert!(is_listener(NETWORK, &name));
+                assert_eq!(listener_port(&name), Some(8080));
+                assert_eq!(read_connector(NETWORK, &name), None);
+            }
+        }
+    }
 }

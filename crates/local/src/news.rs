@@ -24,21 +24,24 @@ use std::sync::atomic::fence;
 
 /// The value of [`crate::slot::PeerSlot::watch`] for "wake always": more than one set watches.
 pub const ALWAYS: u32 = u32::MAX;
-/// Says in the header that there was no room for a further news ring.
-const NO_ROOM: u32 = 1 << 31;
 /// Entries after which a watcher gives up following and looks at everything.
 const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
 
 impl Arena {
     /// Tells the watcher of `peer`, a slot of `theirs`. True when it has to be woken.
     pub(crate) fn news_for(&self, theirs: &Arena, peer: PeerSlot<'_>, woken: &AtomicU32) -> bool {
-        if let Some(ring) = self.news_ring(theirs.host()) {
-            let tail = self.memory.long(self.geometry.news(ring) + news::TAIL);
-            let turn = tail.fetch_add(1, SeqCst);
-            let entry = self.geometry.news_entry(ring, turn);
-            self.memory
-                .long(entry)
-                .store(pack(turn, peer.number()), Release);
+        match self.news_ring(theirs.host()) {
+            Some(ring) => {
+                let tail = self.memory.long(self.geometry.news(ring) + news::TAIL);
+                let turn = tail.fetch_add(1, SeqCst);
+                let entry = self.geometry.news_entry(ring, turn);
+                self.memory
+                    .long(entry)
+                    .store(pack(turn, peer.number()), Release);
+            }
+            None => {
+                self.memory.word(header::UNSORTED).fetch_add(1, SeqCst);
+            }
         }
         fence(SeqCst);
         let watch = peer.watch();
@@ -70,9 +73,6 @@ impl Arena {
                 _ => {}
             }
         }
-        self.memory
-            .word(header::NEWS_OPENED)
-            .fetch_or(NO_ROOM, AcqRel);
         None
     }
 
@@ -85,9 +85,6 @@ impl Arena {
                 let tail = self.memory.long(self.geometry.news(n) + news::TAIL);
                 tail.fetch_add(NEWS_ENTRIES as u64, SeqCst);
                 let _ = owner.compare_exchange(host, 0, AcqRel, Acquire);
-                self.memory
-                    .word(header::NEWS_OPENED)
-                    .fetch_and(!NO_ROOM, AcqRel);
             }
         }
     }
@@ -126,6 +123,8 @@ struct Follower {
     ring: Option<usize>,
     /// What `NEWS_OPENED` was when the ring was looked for last.
     looked: u32,
+    /// How much news without a ring was there then.
+    unsorted: u32,
     cursor: u64,
 }
 
@@ -143,8 +142,10 @@ impl Follower {
             streams: 0,
             ring: None,
             looked: 0,
+            unsorted: 0,
             cursor: 0,
         };
+        follower.unsorted = follower.unsorted();
         follower.look_for_ring(own);
         if let Some(ring) = follower.ring {
             follower.cursor = follower.tail(ring);
@@ -166,6 +167,10 @@ impl Follower {
         self.theirs.memory.long(at).load(Acquire)
     }
 
+    fn unsorted(&self) -> u32 {
+        self.theirs.memory.word(header::UNSORTED).load(Acquire)
+    }
+
     fn opened(&self) -> u32 {
         self.theirs.memory.word(header::NEWS_OPENED).load(Acquire)
     }
@@ -174,15 +179,24 @@ impl Follower {
     fn has_any(&self) -> bool {
         match self.ring {
             Some(ring) => self.tail(ring) != self.cursor,
-            None => self.opened() != self.looked,
+            None => self.opened() != self.looked || self.unsorted() != self.unsorted,
+        }
+    }
+
+    /// Before sleeping: whoever opened a ring may have died before it said so.
+    fn look_again(&mut self, own: HostId) {
+        if self.ring.is_none() {
+            self.look_for_ring(own);
         }
     }
 
     fn collect(&mut self, own: HostId, found: &mut Vec<u32>) -> Found {
-        let mut doubt = false;
+        // Before it had a ring, news was unsorted.
+        let unsorted = self.unsorted();
+        let mut doubt = self.ring.is_none() && unsorted != self.unsorted;
+        self.unsorted = unsorted;
         if self.ring.is_none() && self.opened() != self.looked {
             self.look_for_ring(own);
-            doubt = self.looked & NO_ROOM != 0 && self.ring.is_none();
         }
         let Some(ring) = self.ring else {
             return if doubt { Found::Doubt } else { Found::Some };
@@ -214,7 +228,6 @@ impl Follower {
 pub struct Watcher {
     own: Arc<Arena>,
     watch: u32,
-    sleeps: u32,
     followers: Vec<Follower>,
 }
 
@@ -226,7 +239,6 @@ impl Watcher {
         Watcher {
             own,
             watch,
-            sleeps: 0,
             followers: Vec::new(),
         }
     }
@@ -235,10 +247,10 @@ impl Watcher {
     /// A slot that another watcher has wakes both whenever it changes.
     pub fn add(&mut self, n: u32, theirs: &Arc<Arena>) {
         let slot = self.own.own(n);
-        let before = slot.watch();
-        slot.set_watch(match before {
-            0 => self.watch,
-            other if other == self.watch => self.watch,
+        let mine = self.watch;
+        slot.change_watch(|before| match before {
+            0 => mine,
+            other if other == mine => mine,
             _ => ALWAYS,
         });
         match self.follower(theirs.host()) {
@@ -255,8 +267,9 @@ impl Watcher {
     /// Watches slot `n` no longer, whose other end lies in `theirs`'s program.
     pub fn remove(&mut self, n: u32, theirs: HostId) {
         let slot = self.own.own(n);
-        if slot.watch() == self.watch {
-            slot.set_watch(0);
+        if self.watch != ALWAYS {
+            let mine = self.watch;
+            slot.change_watch(|now| if now == mine { 0 } else { now });
         }
         if let Some(follower) = self.follower(theirs) {
             follower.streams = follower.streams.saturating_sub(1);
@@ -289,9 +302,15 @@ impl Watcher {
     /// About to sleep in the kernel: whoever has news sends a wake-up from now on. True when there
     /// is news already, and sleeping would be wrong.
     pub fn arm(&mut self) -> bool {
-        self.sleeps = self.sleeps.wrapping_add(1).max(1);
-        self.set_armed(self.sleeps);
+        // Of all sleepers of the program: who woke one must not think he woke another.
+        let sleeps = self.own.memory.word(header::SLEEPS);
+        let sleep = sleeps.fetch_add(1, Relaxed).wrapping_add(1);
+        self.set_armed(sleep.max(1));
         fence(SeqCst);
+        let own = self.own.host();
+        for follower in &mut self.followers {
+            follower.look_again(own);
+        }
         self.has_news()
     }
 
@@ -313,3 +332,6 @@ impl Drop for Watcher {
         self.own.give_sleeper(self.watch);
     }
 }
+
+#[cfg(test)]
+mod tests;

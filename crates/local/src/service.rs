@@ -8,10 +8,14 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    sockopt::{self, Timeout},
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
 
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest question and answer, bytes.
 pub const LONGEST: usize = 4096;
 
@@ -92,14 +96,17 @@ pub fn listen(network: Network, host: HostId) -> Result<OwnedFd, Errno> {
 pub fn ask(network: Network, host: HostId, question: Question) -> Result<Answer, Errno> {
     let kind = SocketType::SEQPACKET;
     let fd = rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    let patience = Some(std::time::Duration::from_secs(5));
-    rustix::net::sockopt::set_socket_timeout(&fd, rustix::net::sockopt::Timeout::Recv, patience)?;
+    // A carrier that was stopped has a full queue: that is waited for no longer than its answer.
+    for direction in [Timeout::Recv, Timeout::Send] {
+        sockopt::set_socket_timeout(&fd, direction, Some(PATIENCE))?;
+    }
     rustix::net::connect(&fd, &name::carrier(network, host)?)?;
     rustix::net::send(&fd, &question.pack(), SendFlags::NOSIGNAL)?;
     let answer = receive(&fd)?;
     match answer.errno {
         0 => Ok(answer),
-        errno => Err(Errno::from_raw_os_error(errno)),
+        errno @ 1..4096 => Err(Errno::from_raw_os_error(errno)),
+        _ => Err(Errno::PROTO),
     }
 }
 
@@ -129,11 +136,13 @@ fn receive(fd: &OwnedFd) -> Result<Answer, Errno> {
     let mut bytes = [0u8; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
+    let start = Instant::now();
     let message = loop {
         let flags = RecvFlags::CMSG_CLOEXEC;
         let into = &mut [IoSliceMut::new(&mut bytes)];
         match rustix::net::recvmsg(fd, into, &mut control, flags) {
-            Err(Errno::INTR) => continue,
+            // Each time the clock of the time-out starts anew.
+            Err(Errno::INTR) if start.elapsed() < PATIENCE => continue,
             other => break other?,
         }
     };
@@ -167,3 +176,6 @@ pub fn answer(fd: impl AsFd, answer: &Answer) -> Result<(), Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     rustix::net::sendmsg(fd, &parts, &mut control, flags).map(|_| ())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use crate::figures::WORDS as FIGURES;
 use crate::layout::slot as at;
 use crate::layout::slot::OPTION_COUNT;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What a socket is.
@@ -161,14 +161,14 @@ impl<'a> PeerSlot<'a> {
         self.word(at::RECEIVER).load(Acquire)
     }
 
-    /// The number of the sleep of somebody who waits for bytes, 0 when nobody does.
+    /// Says which sleep it is that somebody waits for bytes, 0 when nobody does.
     pub fn reader_armed(&self) -> u32 {
-        self.word(at::READER_ARMED).load(Acquire)
+        armed(self.word(at::READER_ARMED))
     }
 
-    /// The number of the sleep of somebody who waits for room, 0 when nobody does.
+    /// Says which sleep it is that somebody waits for room, 0 when nobody does.
     pub fn writer_armed(&self) -> u32 {
-        self.word(at::WRITER_ARMED).load(Acquire)
+        armed(self.word(at::WRITER_ARMED))
     }
 
     /// Which sleeper watches, plus one; see [`crate::news`].
@@ -341,38 +341,34 @@ impl<'a> OwnSlot<'a> {
         self.word(at::WOKEN_SET)
     }
 
-    /// Somebody is about to sleep until bytes come.
+    /// Somebody is about to sleep until bytes come. Several may; each says when it is awake again.
     pub fn arm_reader(&self) {
-        let turn = self.next_arm();
-        self.word(at::READER_ARMED).store(turn, Release);
+        arm(self.word(at::READER_ARMED));
     }
 
     /// Somebody is about to sleep until there is room.
     pub fn arm_writer(&self) {
-        let turn = self.next_arm();
-        self.word(at::WRITER_ARMED).store(turn, Release);
+        arm(self.word(at::WRITER_ARMED));
     }
 
-    fn next_arm(&self) -> u32 {
-        self.word(at::ARMS)
-            .fetch_add(1, Relaxed)
-            .wrapping_add(1)
-            .max(1)
-    }
-
-    /// Nobody sleeps for bytes any more.
+    /// One of those who sleep for bytes is awake again.
     pub fn disarm_reader(&self) {
-        self.word(at::READER_ARMED).store(0, Relaxed);
+        disarm(self.word(at::READER_ARMED));
     }
 
-    /// Nobody sleeps for room any more.
+    /// One of those who sleep for room is awake again.
     pub fn disarm_writer(&self) {
-        self.word(at::WRITER_ARMED).store(0, Relaxed);
+        disarm(self.word(at::WRITER_ARMED));
     }
 
     /// Says which sleeper watches, see [`crate::news`].
     pub fn set_watch(&self, to: u32) {
         self.word(at::WATCH).store(to, Release);
+    }
+
+    /// Changes which sleeper watches to what `next` makes of it.
+    pub(crate) fn change_watch(&self, next: impl FnMut(u32) -> u32) {
+        change(self.word(at::WATCH), next);
     }
 
     /// Says what it is.
@@ -429,8 +425,7 @@ impl<'a> OwnSlot<'a> {
         if self.word(at::ERROR).load(Relaxed) == 0 {
             return 0;
         }
-        self.word(at::ERROR)
-            .swap(0, std::sync::atomic::Ordering::AcqRel) as i32
+        self.word(at::ERROR).swap(0, AcqRel) as i32
     }
 
     /// The error not yet reported.
@@ -474,3 +469,39 @@ impl<'a> OwnSlot<'a> {
         self.word(at::WRITE_LOCK)
     }
 }
+
+// A word of those who sleep: how many there are, below a number that changes with each of them. One
+// that goes must not take the others' wake-up with it, so the number changes then too.
+const SLEEPERS: u32 = (1 << 10) - 1;
+const TURN: u32 = SLEEPERS + 1;
+
+fn armed(word: &AtomicU32) -> u32 {
+    match word.load(Acquire) {
+        nobody if nobody & SLEEPERS == 0 => 0,
+        somebody => somebody,
+    }
+}
+
+fn arm(word: &AtomicU32) {
+    change(word, |seen| {
+        let more = u32::from(seen & SLEEPERS != SLEEPERS);
+        seen.wrapping_add(TURN).wrapping_add(more)
+    });
+}
+
+fn disarm(word: &AtomicU32) {
+    change(word, |seen| {
+        let fewer = u32::from(seen & SLEEPERS != 0);
+        seen.wrapping_add(TURN).wrapping_sub(fewer)
+    });
+}
+
+fn change(word: &AtomicU32, mut next: impl FnMut(u32) -> u32) {
+    let mut seen = word.load(Relaxed);
+    while let Err(now) = word.compare_exchange_weak(seen, next(seen), AcqRel, Relaxed) {
+        seen = now;
+    }
+}
+
+#[cfg(test)]
+mod tests;

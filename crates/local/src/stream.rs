@@ -42,7 +42,8 @@ pub enum Hindrance {
     End,
     /// The other end broke the stream off.
     Reset,
-    /// Only of [`Stream::fill`]: the file could not be read.
+    /// Of [`Stream::fill`]: the file could not be read. `DEADLK`, of all that move bytes: a signal
+    /// handler has interrupted this thread in the middle of the same.
     File(Errno),
 }
 
@@ -107,20 +108,43 @@ impl<'a> Stream<'a> {
     /// Bytes that can be sent now without waiting. What the other end claims to have read and
     /// cannot have, breaks the stream.
     fn room(&self) -> Result<u64, Hindrance> {
-        let consumed = match (self.peer(), self.peer) {
-            (Some(peer), _) => {
-                if peer.receiver() & (receiver::SHUT | receiver::CLOSED) != 0 {
-                    return Err(Hindrance::End);
-                }
-                peer.consumed()
-            }
+        let peer = match (self.peer(), self.peer) {
             (None, Some(_)) => return Err(Hindrance::End),
-            (None, None) => 0,
+            (peer, _) => peer,
         };
-        let under_way = self.own.produced().wrapping_sub(consumed);
-        match self.ring().checked_sub(under_way) {
-            Some(room) => Ok(room),
-            None => Err(self.broken()),
+        if peer.is_some_and(|peer| peer.receiver() & (receiver::SHUT | receiver::CLOSED) != 0) {
+            return Err(Hindrance::End);
+        }
+        let consumed = || peer.map_or(0, |peer| peer.consumed());
+        let under_way = self.distance(|| self.own.produced(), consumed, true)?;
+        Ok(self.ring() - under_way.min(self.ring()))
+    }
+
+    /// How far `own` position and that of the other end are apart; `ahead` says that ours has to
+    /// be the greater. More than a ring breaks the stream, unless our own moved meanwhile: who only
+    /// looks does so without a lock.
+    fn distance(
+        &self,
+        own: impl Fn() -> u64,
+        theirs: impl Fn() -> u64,
+        ahead: bool,
+    ) -> Result<u64, Hindrance> {
+        let mut here = own();
+        loop {
+            let there = theirs();
+            let ring = match ahead {
+                true => self.ring(),
+                false => u64::from(self.peer_ring()),
+            };
+            let (high, low) = if ahead { (here, there) } else { (there, here) };
+            if let Some(distance) = high.checked_sub(low).filter(|n| *n <= ring) {
+                return Ok(distance);
+            }
+            let now = own();
+            if now == here {
+                return Err(self.broken());
+            }
+            here = now;
         }
     }
 
@@ -151,10 +175,7 @@ impl<'a> Stream<'a> {
         };
         // What was sent last is said after the bytes: read the other way round.
         let said = peer.sent();
-        let there = peer.produced().wrapping_sub(self.own.consumed());
-        if there > u64::from(self.peer_ring()) {
-            return Err(self.broken());
-        }
+        let there = self.distance(|| self.own.consumed(), || peer.produced(), false)?;
         match there {
             0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 => Err(Hindrance::End),
@@ -199,7 +220,7 @@ impl<'a> Stream<'a> {
     /// # Safety
     /// Every span can be read.
     pub unsafe fn send_at_least(&self, spans: &[Span], least: usize) -> Result<usize, Hindrance> {
-        let held = lock::hold(self.own.write_lock());
+        let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
         let room = self.may_send()?;
         if room < least as u64 {
             return Err(Hindrance::Wait);
@@ -290,7 +311,7 @@ impl<'a> Stream<'a> {
         offset: Option<u64>,
         most: usize,
     ) -> Result<usize, Hindrance> {
-        let held = lock::hold(self.own.write_lock());
+        let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
         let room = self.may_send()?;
         let start = self.begin(room);
         let ((at, len), _) = self.places(start, most.min(room as usize));
@@ -320,7 +341,7 @@ impl<'a> Stream<'a> {
         skip: usize,
         keep: bool,
     ) -> Result<usize, Hindrance> {
-        let held = lock::hold(self.own.read_lock());
+        let held = lock::hold(self.own.read_lock()).map_err(Hindrance::File)?;
         let there = self.there()?;
         let Some((arena, peer)) = self.peer else {
             return Err(Hindrance::Wait);
@@ -490,7 +511,7 @@ pub enum Drained {
     HungUp,
 }
 
-/// Takes the wake-up bytes out of a stream's descriptor.
+/// Takes the wake-up bytes out of a stream's descriptor, many but not all if they are without end.
 pub fn drain(fd: BorrowedFd<'_>) -> Drained {
     let mut bytes = [0u8; 256];
     if sandbox::is_on() {
@@ -499,13 +520,14 @@ pub fn drain(fd: BorrowedFd<'_>) -> Drained {
             _ => Drained::Wakes,
         };
     }
-    loop {
+    for _ in 0..64 {
         match rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => return Drained::HungUp,
             Ok((_, n)) if n == bytes.len() => continue,
             _ => return Drained::Wakes,
         }
     }
+    Drained::Wakes
 }
 
 /// Room enough that a writer is told: a quarter of the ring.
@@ -522,3 +544,6 @@ pub(crate) fn places(from: u64, len: usize, ring: usize) -> ((usize, usize), usi
     let first = len.min(ring - at);
     ((at, first), len - first)
 }
+
+#[cfg(test)]
+mod tests;

@@ -190,6 +190,9 @@ fn ended(state: &State, object: &Object, hindrance: Hindrance) -> Outcome<usize>
         slot.set_flags(flags::TOLD);
         return Err(error);
     }
+    if let Hindrance::File(error) = hindrance {
+        return Err(crate::errno::raw(error));
+    }
     if hindrance != Hindrance::Reset {
         return Ok(0);
     }
@@ -300,6 +303,9 @@ pub(crate) fn refused(state: &State, object: &Object, hindrance: Hindrance, call
     if error != 0 {
         slot.set_flags(flags::TOLD);
         return error;
+    }
+    if let Hindrance::File(error) = hindrance {
+        return crate::errno::raw(error);
     }
     let own_end = slot.sent() & sent::FIN != 0;
     if hindrance == Hindrance::Reset && !own_end && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {

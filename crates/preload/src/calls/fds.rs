@@ -18,18 +18,21 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
     match object.kind() {
         Kind::Stream => {
             let slot = arena.own(object.slot());
-            if !arena.let_go(state.holder(), object.slot()) {
+            if !arena.is_last(state.holder(), object.slot()) {
                 return;
             }
             crate::wait::look_for_answer(state, object, fd);
             let stream = object.stream(state, fd);
             stream.close(options::aborts(&slot));
-            if object.theirs().is_some() && stream.is_forgotten() {
-                arena.free(object.slot());
+            match object.theirs().is_some() && stream.is_forgotten() {
+                true => arena.free(object.slot()),
+                false => {
+                    arena.let_go(state.holder(), object.slot());
+                }
             }
         }
         Kind::Listener | Kind::Bound | Kind::Datagrams => {
-            let last = arena.let_go(state.holder(), object.slot());
+            let last = arena.is_last(state.holder(), object.slot());
             for hidden in object.unhide() {
                 object::take(hidden);
                 if object.kind() == Kind::Datagrams {
@@ -38,8 +41,11 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
                 // SAFETY: hidden descriptors are ours.
                 unsafe { real::close(hidden) };
             }
-            if last && object.kind() != Kind::Datagrams {
-                arena.free(object.slot());
+            match last && object.kind() != Kind::Datagrams {
+                true => arena.free(object.slot()),
+                false => {
+                    arena.let_go(state.holder(), object.slot());
+                }
             }
         }
         Kind::Epoll => epoll::set_closed(fd),

@@ -1,0 +1,134 @@
+//! Questions and answers: short, long, nonsense, with descriptors, none.
+
+use super::*;
+use rustix::net::{accept, send, socketpair};
+
+fn pair() -> (OwnedFd, OwnedFd) {
+    let kind = SocketType::SEQPACKET;
+    socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+fn read(from: &OwnedFd) -> Option<Question> {
+    let mut bytes = [0; 64];
+    let (_, n) = rustix::net::recv(from, &mut bytes[..], RecvFlags::empty()).unwrap();
+    Question::unpack(&bytes[..n])
+}
+
+#[test]
+fn questions_there_and_back() {
+    let all = [
+        Question::Attach,
+        Question::Arena(u64::MAX),
+        Question::Listen(7),
+        Question::Look,
+        Question::List,
+    ];
+    for question in all {
+        assert_eq!(Question::unpack(&question.pack()), Some(question));
+    }
+}
+
+#[test]
+fn s5_s6_questions_that_are_none() {
+    let good = Question::Look.pack();
+    for n in 0..good.len() {
+        assert_eq!(Question::unpack(&good[..n]), None, "{n} bytes");
+    }
+    assert_eq!(Question::unpack(&[good.as_slice(), &[0]].concat()), None);
+    assert_eq!(Question::unpack(&[0xff; 65_536]), None);
+    for kind in [0u32, 6, u32::MAX] {
+        let bytes = [&kind.to_ne_bytes()[..], &[0; 8]].concat();
+        assert_eq!(Question::unpack(&bytes), None);
+    }
+}
+
+#[test]
+fn s6_answers_that_are_short_long_or_late() {
+    for bytes in [&b""[..], b"abc"] {
+        let (here, there) = pair();
+        send(&there, bytes, SendFlags::empty()).unwrap();
+        drop(there);
+        assert_eq!(receive(&here).err(), Some(Errno::CONNRESET));
+    }
+    let (here, there) = pair();
+    send(&there, &[0; 2 * LONGEST], SendFlags::empty()).unwrap();
+    assert_eq!(receive(&here).unwrap().text.len(), LONGEST - 4);
+    sockopt::set_socket_timeout(&here, Timeout::Recv, Some(Duration::from_millis(5))).unwrap();
+    assert_eq!(receive(&here).err(), Some(Errno::AGAIN));
+    send(&there, b"\0\0\0\0\xff\xfe", SendFlags::empty()).unwrap();
+    assert_eq!(receive(&here).unwrap().text, "\u{fffd}\u{fffd}");
+}
+
+#[test]
+fn s6_more_descriptors_than_asked_for() {
+    let (here, there) = pair();
+    let (watched, held) = pair();
+    let files = [
+        there.as_fd(),
+        held.as_fd(),
+        held.as_fd(),
+        held.as_fd(),
+        held.as_fd(),
+    ];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&files));
+    let text = [IoSlice::new(&[0; 8])];
+    rustix::net::sendmsg(&there, &text, &mut control, SendFlags::empty()).unwrap();
+    let answer = receive(&here).unwrap();
+    assert!(answer.file.is_some());
+    // All others were closed: nobody is left at the other end.
+    drop(held);
+    assert_eq!(
+        rustix::net::recv(&watched, &mut [0; 1][..], RecvFlags::DONTWAIT),
+        Ok((0, 0))
+    );
+}
+
+#[test]
+fn what_the_carrier_says_and_that_there_is_none() {
+    let network = Network::new(&format!("service {}", std::process::id()), 0);
+    assert_eq!(
+        ask(network, 5, Question::Look).err(),
+        Some(Errno::CONNREFUSED)
+    );
+    assert_eq!(tell(network, 5, Question::Look), Err(Errno::CONNREFUSED));
+    let listener = listen(network, 5).unwrap();
+    assert_eq!(listen(network, 5).err(), Some(Errno::ADDRINUSE));
+    let cases = [
+        (2, Err(Errno::NOENT)),
+        (-1, Err(Errno::PROTO)),
+        (i32::MIN, Err(Errno::PROTO)),
+    ];
+    for (errno, said) in cases.into_iter().chain([(0, Ok("text".to_string()))]) {
+        let asked = std::thread::spawn(move || ask(network, 5, Question::Look));
+        let mut entry = [rustix::event::PollFd::new(
+            &listener,
+            rustix::event::PollFlags::IN,
+        )];
+        rustix::event::poll(&mut entry, None).unwrap();
+        let to = accept(&listener).unwrap();
+        assert_eq!(read(&to), Some(Question::Look));
+        let text = "text".to_string();
+        let file = None;
+        answer(&to, &Answer { errno, text, file }).unwrap();
+        let got = asked.join().unwrap().map(|answer| answer.text);
+        assert_eq!(got, said);
+    }
+    assert_eq!(ask_for_none(network), Err(Errno::PROTO));
+}
+
+/// An answer without the descriptor it should bring.
+fn ask_for_none(network: Network) -> Result<(), Errno> {
+    let listener = listen(network, 6)?;
+    let asked = std::thread::spawn(move || ask_for_arena(network, 6, 7).map(drop));
+    let mut entry = [rustix::event::PollFd::new(
+        &listener,
+        rustix::event::PollFlags::IN,
+    )];
+    rustix::event::poll(&mut entry, None)?;
+    let to = accept(&listener)?;
+    assert_eq!(read(&to), Some(Question::Arena(7)));
+    answer(&to, &Answer::default())?;
+    asked.join().unwrap()
+}
