@@ -33,9 +33,13 @@ impl Udp {
         // The other end's: see `meet::accept`.
         let (wanted, peer) = (own.remote(), own.local());
         let shares = |peer: PeerSlot<'_>| peer.is_on(Opt::ReuseAddr) || peer.is_on(Opt::ReusePort);
-        let bound = match end.peer(around).is_some_and(shares) {
-            true => UdpSocket::bind_shared(host, wanted),
-            false => UdpSocket::bind(host, wanted),
+        let only_six = |peer: PeerSlot<'_>| peer.is_on(Opt::V6Only);
+        let shared = end.peer(around).is_some_and(shares);
+        let bound = match (shared, end.peer(around).is_some_and(only_six)) {
+            (false, false) => UdpSocket::bind(host, wanted),
+            (false, true) => UdpSocket::bind_only_v6(host, wanted),
+            (true, false) => UdpSocket::bind_shared(host, wanted),
+            (true, true) => UdpSocket::bind_shared_only_v6(host, wanted),
         };
         let opened = bound.and_then(|udp| {
             udp.set_nonblocking(true)?;

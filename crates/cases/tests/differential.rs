@@ -52,9 +52,14 @@ fn plain(arguments: &[&str]) -> Observed {
 }
 
 fn carried(network: &str, arguments: &[&str]) -> Observed {
+    carried_at(network, &[], arguments)
+}
+
+fn carried_at(network: &str, options: &[&str], arguments: &[&str]) -> Observed {
     let mut command = Command::new(built().join("gannet"));
     let network = format!("{network}{}", std::process::id());
-    command.args(["run", "--require", "--net", &network, "--"]);
+    command.args(["run", "--require", "--net", &network]);
+    command.args(options).arg("--");
     command.arg(env!("CARGO_BIN_EXE_gannet-cases"));
     observe(command, arguments)
 }
@@ -90,7 +95,23 @@ fn a_carried_program_observes_what_the_kernel_shows() {
     kernel.extend(plain(&["faults"]));
     gannet.extend(carried("faults", &["faults"]));
     assert!(kernel.len() >= 500, "{}", kernel.len());
-    let mut findings = compare(&kernel, &gannet, &listed.difference);
+    judge(&kernel, &gannet, &listed);
+}
+
+/// Datagrams to loopback addresses stay with the kernel: the same cases at an address of ours.
+#[test]
+fn datagrams_of_ours_are_as_the_kernels() {
+    let list = include_str!("../differences-udp.toml");
+    let listed: Listed = toml::from_str(list).expect("differences-udp.toml");
+    let ours = "10.86.0.5";
+    let gannet = carried_at("udp", &["--addr", ours], &["--v4", ours, "--only", "udp"]);
+    let kernel = plain(&["--only", "udp"]);
+    assert!(kernel.len() >= 60, "{}", kernel.len());
+    judge(&kernel, &gannet, &listed);
+}
+
+fn judge(kernel: &Observed, gannet: &Observed, listed: &Listed) {
+    let mut findings = compare(kernel, gannet, &listed.difference);
     for row in &listed.difference {
         if !kernel.contains_key(&row.case) {
             findings.push(format!("{}: listed, and no such case", row.case));

@@ -95,6 +95,18 @@ impl UdpSocket {
         Self::bind_as(host, address, shared)
     }
 
+    /// [`UdpSocket::bind_shared`] and [`UdpSocket::bind_only_v6`] in one.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::bind_shared`].
+    pub fn bind_shared_only_v6(host: &Host, address: impl ToSocketAddrs) -> io::Result<UdpSocket> {
+        let both = Binding {
+            only_six: true,
+            shared: true,
+        };
+        Self::bind_as(host, address, both)
+    }
+
     fn bind_as(host: &Host, address: impl ToSocketAddrs, how: Binding) -> io::Result<UdpSocket> {
         first_that_works(address, |at| {
             let inner = host.inner();

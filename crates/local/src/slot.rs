@@ -74,6 +74,8 @@ pub mod flags {
     pub const ELSEWHERE: u32 = 256;
     /// Of datagrams: nothing is sent any more.
     pub const SENDS_NO_MORE: u32 = 512;
+    /// Of datagrams: connected to the remote address, which is one of ours.
+    pub const CONNECTED: u32 = 1024;
 }
 
 /// Which slot of which program.

@@ -24,7 +24,7 @@ mod sleep;
 
 pub(crate) use ready::{is_at_kernel, next_len, pending_error, ready, ready_at_ours, watched};
 pub(crate) use receive::{receive, receive_from, receive_message};
-pub(crate) use send::{is_for_ours, send, send_message, send_to};
+pub(crate) use send::{is_for_ours, send, send_file, send_message, send_to};
 pub(crate) use settings::set as set_option;
 
 use crate::errno::{self, Outcome};
@@ -42,10 +42,15 @@ use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How long the carrier may take to answer, milliseconds.
 const PATIENCE: c_int = 5000;
+
+/// How long it may take to free a port, milliseconds.
+const AT_CLOSE: c_int = 100;
 
 /// Only one thread at a time gives a socket its side with us.
 static OPENING: Mutex<()> = Mutex::new(());
@@ -173,13 +178,7 @@ fn wait_for_answer(state: &State, object: &Found, hidden: c_int) -> Outcome<()> 
                 error => error,
             });
         }
-        let mut entry = libc::pollfd {
-            fd: hidden,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: a place of our own.
-        match unsafe { real::poll(&raw mut entry, 1, PATIENCE) } {
+        match sleep::until_told(hidden, PATIENCE) {
             0 => return Err(libc::ENETUNREACH),
             -1 if errno::get() != libc::EINTR => return Err(errno::get()),
             _ => {}
@@ -212,13 +211,18 @@ fn sides(state: &State, object: &Found) -> Sides {
     }
     Sides {
         ours: alive,
-        kernels: !is_ours_alone(&slot) && slot.remote().port() == 0,
+        kernels: !is_ours_alone(&slot) && !is_connected(&slot),
     }
 }
 
 /// Bound to an address of ours: the kernel's socket is bound nowhere.
 fn is_ours_alone(slot: &OwnSlot<'_>) -> bool {
     !slot.local().ip().is_unspecified()
+}
+
+/// Connected to an address of ours.
+fn is_connected(slot: &OwnSlot<'_>) -> bool {
+    slot.flags() & flags::CONNECTED != 0
 }
 
 /// `connect` of a kernel socket to an address of ours.
@@ -262,10 +266,7 @@ pub(crate) fn connect_again(
     let (storage, len) = crate::address::storage(to, six);
     // SAFETY: a place of our own, as long as said.
     errno::of(unsafe { real::connect(fd, (&raw const storage).cast(), len) })?;
-    if slot.remote().port() != 0 {
-        tell(state, object, any(slot.remote().ip()))?;
-        slot.set_remote(any(slot.local().ip()));
-    }
+    leave(state, object)?;
     slot.set_flags(flags::ELSEWHERE);
     Ok(())
 }
@@ -277,6 +278,7 @@ fn connect_to_ours(state: &State, object: &Found, to: SocketAddr) -> Outcome<()>
     let slot = state.arena().own(object.slot());
     tell(state, object, to)?;
     slot.set_remote(to);
+    slot.set_flags(flags::CONNECTED);
     Ok(())
 }
 
@@ -291,12 +293,19 @@ fn dissolve(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
         slot.clear_flags(flags::ELSEWHERE);
         return Ok(());
     }
-    if slot.remote().port() != 0 {
-        let nobody = any(slot.remote().ip());
-        slot.set_remote(nobody);
-        tell(state, object, nobody)?;
+    leave(state, object)
+}
+
+/// No longer connected to an address of ours.
+fn leave(state: &State, object: &Found) -> Outcome<()> {
+    let slot = state.arena().own(object.slot());
+    if !is_connected(&slot) {
+        return Ok(());
     }
-    Ok(())
+    let nobody = any(slot.remote().ip());
+    slot.clear_flags(flags::CONNECTED);
+    slot.set_remote(nobody);
+    tell(state, object, nobody)
 }
 
 /// Tells the carrier whom the socket is connected to.
@@ -316,13 +325,13 @@ pub(crate) fn name(state: &State, object: &Found) -> Option<SocketAddr> {
         return Some(local);
     }
     let source = state.source_for(remote.ip())?;
-    (remote.port() != 0).then(|| SocketAddr::new(source, local.port()))
+    is_connected(&slot).then(|| SocketAddr::new(source, local.port()))
 }
 
 /// The address it is connected to, if that is ours.
 pub(crate) fn peer(state: &State, object: &Found) -> Option<SocketAddr> {
-    let remote = state.arena().own(object.slot()).remote();
-    (remote.port() != 0).then_some(remote)
+    let slot = state.arena().own(object.slot());
+    is_connected(&slot).then(|| slot.remote())
 }
 
 /// `shutdown`.
@@ -349,13 +358,22 @@ pub(crate) fn shut(state: &State, object: &Found, fd: c_int, how: c_int) -> Outc
     }
 }
 
-/// The last descriptor of this process is closed; `last` of all processes.
+/// The last descriptor of this process is closed; `last` of all processes. When this returns the
+/// port is free, as after the kernel's `close`: the carrier is waited for, though not for long.
 pub(crate) fn close(state: &State, object: &Found, hidden: c_int, last: bool) {
     if !last {
         return;
     }
     let stream = object.stream(state, hidden);
     stream.close(false);
+    let gone = stream.slot().flags() & (flags::HUNG_UP | flags::BROKEN) != 0;
+    if !gone && !object.spin.until(|| stream.is_forgotten()) {
+        stream.slot().arm_reader();
+        fence(SeqCst);
+        if !stream.is_forgotten() {
+            sleep::until_told(hidden, AT_CLOSE);
+        }
+    }
     if stream.is_forgotten() {
         state.arena().free(object.slot());
     }

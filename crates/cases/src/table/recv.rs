@@ -280,6 +280,7 @@ pub(super) const CASES: &[Case] = &[
         }
         ready(b, POLLIN);
         t.saw("two", many(sys::recvmmsg(b, 2, 9, 0, None)));
+        ready(b, POLLIN);
         t.saw("rest", many(sys::recvmmsg(b, 5, 9, MSG_DONTWAIT, None)));
         t.saw("none", many(sys::recvmmsg(b, 5, 9, MSG_DONTWAIT, None)));
     }),

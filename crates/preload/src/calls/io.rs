@@ -498,6 +498,14 @@ unsafe extern "C" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, len: 
         let outcome = unsafe { crate::files::send_file(state, &object, (out, from), offset, len) };
         return give_len(outcome);
     }
+    if let Some((state, object)) = datagrams_of(out)
+        && datagrams::peer(state, &object).is_some()
+    {
+        // SAFETY: the caller's place, or null.
+        return give_len(unsafe {
+            datagrams::send_file(state, &object, (out, from), (offset, len))
+        });
+    }
     // SAFETY: passed on.
     unsafe { real::sendfile(out, from, offset, len) }
 }

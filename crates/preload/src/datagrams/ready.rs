@@ -1,6 +1,6 @@
 //! What could be done with a socket now.
 
-use super::{is_ours_alone, sides, stream};
+use super::{is_connected, is_ours_alone, sides, stream};
 use crate::errno::Outcome;
 use crate::object::Found;
 use crate::real;
@@ -120,7 +120,7 @@ pub(crate) fn watched(state: &State, object: &Found) -> Option<c_int> {
 pub(super) fn dead(state: &State, object: &Found) -> Outcome<()> {
     let sides = sides(state, object);
     let slot = state.arena().own(object.slot());
-    let lost = !sides.ours && (is_ours_alone(&slot) || slot.remote().port() != 0);
+    let lost = !sides.ours && (is_ours_alone(&slot) || is_connected(&slot));
     match lost && !sides.kernels {
         true => Err(libc::ENETDOWN),
         false => Ok(()),

@@ -1,6 +1,6 @@
 //! Datagrams in: from whichever side has one.
 
-use super::{control, ready, sides, sleep, stream};
+use super::{control, is_connected, ready, sides, sleep, stream};
 use crate::errno::{self, Outcome};
 use crate::object::Found;
 use crate::poll::deadline_of;
@@ -256,7 +256,7 @@ pub(super) fn heed(state: &State, object: &Found, told: &Header) {
         errno,
         libc::EACCES | libc::EPERM | libc::EMSGSIZE | libc::EADDRNOTAVAIL | libc::ENETUNREACH
     );
-    let asked = slot.remote().port() != 0 || slot.is_on(Opt::RecvError);
+    let asked = is_connected(&slot) || slot.is_on(Opt::RecvError);
     if asked || of_the_call {
         slot.set_error(errno);
     }

@@ -1,7 +1,7 @@
 //! Datagrams to addresses of ours; what goes elsewhere is the kernel's to send.
 
-use super::{control, is_ours_alone, ready, side, sides, sleep, stream};
-use crate::errno::Outcome;
+use super::{control, is_connected, is_ours_alone, ready, side, sides, sleep, stream};
+use crate::errno::{self, Outcome};
 use crate::object::Found;
 use crate::options;
 use crate::poll::deadline_of;
@@ -13,6 +13,7 @@ use gannet_local::meet;
 use gannet_local::slot::flags;
 use gannet_local::{Hindrance, Span};
 use libc::{c_int, sockaddr, socklen_t};
+use rustix::fd::BorrowedFd;
 use std::net::{IpAddr, SocketAddr};
 
 /// Longest payloads, as IPv4's and IPv6's headers leave room for.
@@ -84,11 +85,10 @@ fn way(state: &State, object: &Found, to: Option<SocketAddr>) -> Outcome<Way> {
     let slot = state.arena().own(object.slot());
     let alone = is_ours_alone(&slot);
     let Some(to) = to.map(meet::plain) else {
-        let peer = slot.remote();
-        return match peer.port() {
-            0 if alone => Err(libc::EDESTADDRREQ),
-            0 => Ok(Way::Kernels),
-            _ => Ok(Way::Ours(peer)),
+        return match is_connected(&slot) {
+            true => Ok(Way::Ours(slot.remote())),
+            false if alone => Err(libc::EDESTADDRREQ),
+            false => Ok(Way::Kernels),
         };
     };
     let ours = match state.whose(to.ip()) {
@@ -231,6 +231,10 @@ fn send_ours(
         tos: how.tos,
         ..Header::data(how.to, len)
     };
+    if how.to.port() == 0 {
+        // Connected to no port, as the kernel lets it be: nobody is there.
+        return Ok(total);
+    }
     if each >= total {
         record_of(state, object, &header(total), pieces.spans(), (blocks, fd))?;
         return Ok(total);
@@ -250,6 +254,38 @@ fn send_ours(
         }
     }
     Ok(total)
+}
+
+/// `sendfile`: as much of the file as one datagram holds.
+///
+/// # Safety
+/// `offset` is null, or can be read and written.
+pub(crate) unsafe fn send_file(
+    state: &State,
+    object: &Found,
+    (out, from): (c_int, c_int),
+    (offset, len): (*mut libc::off_t, usize),
+) -> Outcome<usize> {
+    let mut bytes = vec![0u8; len.min(LONGEST_FOUR)];
+    // SAFETY: a descriptor the program gave us.
+    let file = unsafe { BorrowedFd::borrow_raw(from) };
+    // SAFETY: as the caller says.
+    let start = unsafe { offset.as_ref() }.copied();
+    let got = match start {
+        Some(start) => rustix::io::pread(file, &mut bytes, start as u64),
+        None => rustix::io::read(file, &mut bytes),
+    };
+    let n = got.map_err(errno::raw)?;
+    if n == 0 {
+        return Ok(0);
+    }
+    let pieces = Pieces::one(bytes.as_mut_ptr(), n);
+    let sent = send(state, object, out, &pieces, 0).unwrap_or(Err(libc::EDESTADDRREQ))?;
+    if let Some(start) = start {
+        // SAFETY: not null, as the caller says.
+        unsafe { *offset = start + sent as libc::off_t };
+    }
+    Ok(sent)
 }
 
 /// The first `len` bytes of `spans`.

@@ -17,6 +17,17 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
 use std::sync::atomic::fence;
 use std::time::Instant;
 
+/// Until the carrier tells something through `hidden`, or is gone; as `poll`.
+pub(super) fn until_told(hidden: c_int, milliseconds: c_int) -> c_int {
+    let mut entry = pollfd {
+        fd: hidden,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: a place of our own.
+    unsafe { real::poll(&raw mut entry, 1, milliseconds) }
+}
+
 /// Waits once for a datagram; the caller looks again afterwards.
 ///
 /// # Errors
