@@ -96,7 +96,7 @@ impl Drop for Place {
 /// What went over the kernel's own transports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
-    /// Connections opened.
+    /// Connections opened, without those that were refused.
     connections: u64,
     /// Datagrams sent.
     datagrams: u64,
@@ -105,7 +105,7 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// `/proc/net/snmp`: for each protocol a line of names and a line of values.
     fn read(text: &str) -> Option<Self> {
-        let value = |protocol: &str, name: &str| {
+        let value = |protocol: &str, name: &str| -> Option<u64> {
             let mut lines = text.lines().filter(|line| line.starts_with(protocol));
             let names = lines.next()?.split_whitespace();
             let values = lines.next()?.split_whitespace();
@@ -113,7 +113,7 @@ impl Traffic {
             value.parse().ok()
         };
         Some(Self {
-            connections: value("Tcp:", "ActiveOpens")?,
+            connections: value("Tcp:", "ActiveOpens")?.wrapping_sub(value("Tcp:", "AttemptFails")?),
             datagrams: value("Udp:", "OutDatagrams")?,
         })
     }
@@ -153,7 +153,7 @@ mod tests {
     fn what_went_over_the_kernel_is_seen() {
         let text = |opens: u64| {
             format!(
-                "Ip: Forwarding\nIp: 1\nTcp: RtoMin ActiveOpens\nTcp: 200 {opens}\n\
+                "Ip: Forwarding\nIp: 1\nTcp: ActiveOpens AttemptFails\nTcp: {opens} 1\n\
                  Udp: InDatagrams OutDatagrams\nUdp: 5 6\n"
             )
         };
