@@ -1,12 +1,12 @@
 //! Where everything lies in an arena. All offsets in bytes.
 //!
 //! ```text
-//! header | processes | allocated slots | holders | sleepers | news rings | slots | byte rings
+//! header | processes | allocated slots | holders | sleepers | news rings | log | slots | byte rings
 //! ```
 //! The memory is sparse: what nobody touched costs nothing.
 
 /// Tells an arena of this layout from anything else.
-pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0001;
+pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0002;
 
 /// Processes of one program at a time.
 pub const PROCESSES: usize = 512;
@@ -17,10 +17,14 @@ pub(crate) const NEWS_RINGS: usize = 64;
 /// Entries of a news ring.
 pub(crate) const NEWS_ENTRIES: usize = 4096;
 
+/// Different sockets of which the log tells.
+pub(crate) const LOG_ENTRIES: usize = 512;
+
 const HEADER: usize = 4096;
 const PROCESS_BYTES: usize = 64;
 const SLEEPER_BYTES: usize = 64;
 const NEWS_BYTES: usize = 128 + NEWS_ENTRIES * 8;
+const LOG_ENTRY_BYTES: usize = 64;
 /// Bytes of one slot: what is known of one socket.
 pub(crate) const SLOT_BYTES: usize = 512;
 
@@ -106,8 +110,14 @@ impl Geometry {
         self.news(ring) + 128 + (turn as usize % NEWS_ENTRIES) * 8
     }
 
+    pub(crate) fn log_entry(self, n: usize) -> usize {
+        let first = (self.first_news() + NEWS_RINGS * NEWS_BYTES).next_multiple_of(64);
+        first + (n % LOG_ENTRIES) * LOG_ENTRY_BYTES
+    }
+
     pub(crate) fn slot(self, n: u32) -> usize {
-        let first = (self.first_news() + NEWS_RINGS * NEWS_BYTES).next_multiple_of(4096);
+        let log_end = self.log_entry(0) + LOG_ENTRIES * LOG_ENTRY_BYTES;
+        let first = log_end.next_multiple_of(4096);
         first + (n & (self.slots - 1)) as usize * SLOT_BYTES
     }
 
@@ -146,6 +156,25 @@ pub(crate) mod header {
     pub(crate) const SLEEPS: usize = 44;
     /// Entries of processes that were ever used, counted from the first.
     pub(crate) const ENTRIES: usize = 48;
+    // The log's line.
+    /// Set when somebody wants to know which sockets are carried.
+    pub(crate) const LOG_WANTED: usize = 128;
+    /// Entries of the log that were taken.
+    pub(crate) const LOG_TAKEN: usize = 132;
+    /// Sockets that the log had no room for.
+    pub(crate) const LOG_MISSED: usize = 136;
+}
+
+/// Words of an entry of the log.
+pub(crate) mod log {
+    /// Set when all of the entry is written.
+    pub(crate) const READY: usize = 0;
+    /// What became of the socket, the role in which, its protocol: a byte each.
+    pub(crate) const WHAT: usize = 4;
+    /// Port and family, as in a slot; then 16 bytes.
+    pub(crate) const ADDRESS: usize = 8;
+    pub(crate) const COUNT: usize = 32;
+    pub(crate) const PID: usize = 36;
 }
 
 /// Words of a process's entry.

@@ -8,6 +8,7 @@
 //! * [`news`]: which of many streams changed
 //! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
 //! * [`datagram`]: records of a stream that are datagrams; [`Record`]: one that was received
+//! * [`log`]: which sockets were carried and which were not, for people
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
 //! * [`sandbox`]: processes that gave up most system calls
 //! * [`Spin`]: how long to look before sleeping
@@ -20,6 +21,7 @@ pub mod datagram;
 mod figures;
 mod layout;
 pub mod lock;
+pub mod log;
 pub mod meet;
 mod memory;
 pub mod name;

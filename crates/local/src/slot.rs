@@ -249,20 +249,34 @@ impl<'a> PeerSlot<'a> {
 
     fn address(&self, offset: usize) -> SocketAddr {
         let head = self.long(offset).load(Acquire);
-        let port = head as u16;
         let high = self.long(offset + 8).load(Relaxed);
         let low = self.long(offset + 16).load(Relaxed);
-        let ip = match head >> 16 {
-            6 => IpAddr::V6(Ipv6Addr::from((u128::from(high) << 64) | u128::from(low))),
-            _ => IpAddr::V4(Ipv4Addr::from(low as u32)),
-        };
-        SocketAddr::new(ip, port)
+        address_of([head, high, low])
     }
 
     /// When it was opened: nanoseconds of the monotonic clock.
     pub fn opened(&self) -> u64 {
         self.long(at::OPENED).load(Relaxed)
     }
+}
+
+/// An address as three words: port and family, then 16 bytes.
+pub(crate) fn words_of(address: SocketAddr) -> [u64; 3] {
+    let (family, bits) = match address.ip() {
+        IpAddr::V4(ip) => (4u64, u128::from(u32::from(ip))),
+        IpAddr::V6(ip) => (6, u128::from(ip)),
+    };
+    let head = u64::from(address.port()) | family << 16;
+    [head, (bits >> 64) as u64, bits as u64]
+}
+
+/// The address of three words, whatever they are.
+pub(crate) fn address_of([head, high, low]: [u64; 3]) -> SocketAddr {
+    let ip = match head >> 16 {
+        6 => IpAddr::V6(Ipv6Addr::from((u128::from(high) << 64) | u128::from(low))),
+        _ => IpAddr::V4(Ipv4Addr::from(low as u32)),
+    };
+    SocketAddr::new(ip, head as u16)
 }
 
 impl<'a> std::ops::Deref for OwnSlot<'a> {
@@ -446,13 +460,9 @@ impl<'a> OwnSlot<'a> {
     }
 
     fn set_address(&self, offset: usize, to: SocketAddr) {
-        let (family, bits) = match to.ip() {
-            IpAddr::V4(ip) => (4u64, u128::from(u32::from(ip))),
-            IpAddr::V6(ip) => (6, u128::from(ip)),
-        };
-        self.long(offset + 8).store((bits >> 64) as u64, Relaxed);
-        self.long(offset + 16).store(bits as u64, Relaxed);
-        let head = u64::from(to.port()) | family << 16;
+        let [head, high, low] = words_of(to);
+        self.long(offset + 8).store(high, Relaxed);
+        self.long(offset + 16).store(low, Relaxed);
         self.long(offset).store(head, Release);
     }
 

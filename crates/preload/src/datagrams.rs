@@ -82,7 +82,7 @@ pub(crate) fn bound_everywhere(state: &State, fd: c_int) -> Outcome<()> {
     if state.settings().addresses.is_empty() {
         return Ok(());
     }
-    let Some(plain) = open::plain(fd).filter(|plain| !plain.stream) else {
+    let Some(plain) = open::plain(fd).filter(|plain| !plain.stream && object::fits(fd)) else {
         return Ok(());
     };
     let Some(name) = open::kernel_name(fd).filter(|name| name.port() != 0) else {
@@ -90,9 +90,13 @@ pub(crate) fn bound_everywhere(state: &State, fd: c_int) -> Outcome<()> {
     };
     let _opening = quiesce();
     match open_side(state, fd, plain, name) {
+        Ok(_) => Ok(()),
         Err(libc::EADDRINUSE) => Err(libc::EADDRINUSE),
         // Without the carrier the kernel's side is open all the same.
-        _ => Ok(()),
+        Err(error) => {
+            crate::note::has_no_side(state, fd, name, error);
+            Ok(())
+        }
     }
 }
 

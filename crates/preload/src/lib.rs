@@ -9,6 +9,7 @@
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
 //! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `datagrams.rs`: UDP
+//! * `note.rs`: what became of sockets, for `gannet run -v`
 //! * `real.rs`: the C library's own functions; `begin.rs`: what runs before `main`
 //!
 //! Nothing on a path that the program calls uses functions of the C library that this library
@@ -24,6 +25,7 @@ mod epoll;
 mod errno;
 mod files;
 mod info;
+mod note;
 mod object;
 mod open;
 mod options;

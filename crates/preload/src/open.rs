@@ -139,6 +139,9 @@ pub(crate) fn bind(state: &State, fd: c_int, to: SocketAddr) -> Outcome<()> {
     if !state.settings().addresses.contains(&to.ip()) {
         return Err(libc::EADDRNOTAVAIL);
     }
+    if !object::fits(fd) {
+        return Err(libc::EMFILE);
+    }
     if !plain.stream {
         return crate::datagrams::bind(state, fd, plain, to);
     }
@@ -239,7 +242,7 @@ pub(crate) fn listen(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> 
             _ => Ok(false),
         };
     }
-    let Some(plain) = plain(fd).filter(|plain| plain.stream) else {
+    let Some(plain) = plain(fd).filter(|plain| plain.stream && object::fits(fd)) else {
         return Ok(false);
     };
     let name = kernel_name(fd);
@@ -356,18 +359,13 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
         },
         None => None,
     };
-    let to = match to.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => {
-            SocketAddr::new(Ipv4Addr::LOCALHOST.into(), to.port())
-        }
-        IpAddr::V6(ip) if ip.is_unspecified() => {
-            SocketAddr::new(Ipv6Addr::LOCALHOST.into(), to.port())
-        }
-        _ => to,
-    };
+    let to = reachable(to);
     let whose = state.whose(to.ip());
     if whose == Whose::Kernel {
         return bound.map(|_| Err(libc::ENETUNREACH));
+    }
+    if !object::fits(fd) {
+        return (whose == Whose::Ours).then_some(Err(libc::EMFILE));
     }
     let plain = plain(fd)?;
     if !plain.stream {
@@ -389,8 +387,21 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
     }
 }
 
-/// Whether the kernel has the socket connected (or connecting) already.
-fn is_connected(fd: c_int) -> bool {
+/// Where a connection to `to` goes: wildcards mean this machine.
+pub(crate) fn reachable(to: SocketAddr) -> SocketAddr {
+    match to.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => {
+            SocketAddr::new(Ipv4Addr::LOCALHOST.into(), to.port())
+        }
+        IpAddr::V6(ip) if ip.is_unspecified() => {
+            SocketAddr::new(Ipv6Addr::LOCALHOST.into(), to.port())
+        }
+        _ => to,
+    }
+}
+
+/// Whether the kernel has the socket connected already.
+pub(crate) fn is_connected(fd: c_int) -> bool {
     // SAFETY: all zero is a value of it.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let mut len = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -645,6 +656,7 @@ fn accepted(state: &State, listener: &Found, met: meet::Met) -> Outcome<Accepted
     if !object::fits(fd) {
         // SAFETY: ours, just made.
         unsafe { real::close(fd) };
+        crate::note::too_high(state, listener);
         return Err(libc::EMFILE);
     }
     let slot = state.arena().own(met.slot);

@@ -89,6 +89,7 @@ next! {
     sendfile(out: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
     splice(from: c_int, from_at: *mut libc::loff_t, to: c_int, to_at: *mut libc::loff_t,
         len: size_t, flags: c_uint) -> ssize_t;
+    socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
     bind(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;
     listen(fd: c_int, backlog: c_int) -> c_int;
     connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;

@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) spin: Option<Duration>,
     /// Whether small writes leave at once.
     pub(crate) nodelay: bool,
+    /// The number under which the carrier is the other end of streams.
+    pub(crate) gateway: HostId,
 }
 
 /// A network prefix.
@@ -87,6 +89,7 @@ impl Settings {
                 "address" => settings.addresses.extend(value.parse::<IpAddr>().ok()),
                 "route" => settings.routes.extend(Prefix::parse(value)),
                 "loopback" => settings.loopback = value == "yes",
+                "gateway" => settings.gateway = HostId::from_str_radix(value, 16).unwrap_or(0),
                 "nodelay" => settings.nodelay = value == "1",
                 "spin" => {
                     settings.spin = value.parse().ok().map(Duration::from_micros);

@@ -19,3 +19,4 @@ mod socket;
 pub(crate) use command::{Arguments, run};
 #[cfg(test)]
 pub(crate) use entry::is_known;
+pub(crate) use socket::meaning;

@@ -1,4 +1,5 @@
-//! Why a socket was left to the kernel, as `gannet run -v` says at exit.
+//! Why a socket was left to the kernel: what `gannet run -v` says at exit (`Reason` in
+//! `local/src/log.rs`), and what it cannot see.
 
 use std::borrow::Cow;
 
@@ -16,17 +17,39 @@ pub(super) fn entries() -> Vec<Entry> {
     SOCKETS.iter().map(entry).collect()
 }
 
+/// What a code means, in one line.
+pub(crate) fn meaning(code: &str) -> Option<&'static str> {
+    let found = SOCKETS.iter().find(|(known, _)| *known == code);
+    found.map(|(_, [meaning, ..])| *meaning)
+}
+
 /// Meaning, usual causes, what to try.
 #[rustfmt::skip]
 const SOCKETS: &[(&str, [&str; 3])] = &[
     ("address-not-ours", [
-        "the destination is in none of Gannet's networks",
+        "the address is in none of Gannet's networks",
         "name servers, the Internet, another --net: these are the kernel's, as they ought to be",
         "--addr with a prefix that covers it, on a link that leads there"]),
     ("no-listener", [
         "a loopback address on which no program of this network listens",
         "the server runs without gannet run or in another --net; the kernel may still have it",
         "gannet run --net NAME for both, with the same NAME"]),
+    ("listener-taken", [
+        "another program of this network listens there already: this listener is the kernel's alone",
+        "two servers on one port, in two network namespaces or with SO_REUSEPORT on one side only",
+        "another port, or another --net for one of them"]),
+    ("kernel-peer", [
+        "the other end of an accepted connection is a socket of the kernel's",
+        "a client without gannet run, or in another --net, that came in by loopback or an interface",
+        "gannet run --net NAME for both, with the same NAME"]),
+    ("loopback-datagrams", [
+        "datagrams on loopback addresses are the kernel's",
+        "statistics, logs and name servers on 127.0.0.1",
+        "an address of Gannet's (--addr) for what is to be carried"]),
+    ("descriptor-too-high", [
+        "the number of the descriptor is higher than the library watches: 1,048,575",
+        "ulimit -n above a million, and as many descriptors; numbers chosen by dup2()",
+        "ulimit -n 1048576"]),
     ("unix-socket", [
         "a Unix socket never leaves the machine: the kernel's are as near as any",
         "X11, D-Bus, databases on /run",

@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use gannet_bench::Problem;
 use gannet_carrier::{Config, Started};
 
+use super::account::Account;
 use super::ending::Failed;
 use super::plan::Plan;
 
@@ -25,7 +26,12 @@ use super::plan::Plan;
 /// What keeps the carrier from beginning; those of `execve` and `fork`.
 pub(super) fn start(plan: &Plan) -> Result<ExitStatus, Failed> {
     let carrier = carrier(plan)?;
+    let verbose = carrier.as_ref().filter(|_| plan.verbose);
+    let account = verbose.and_then(Account::open);
     let started = begin(plan, carrier.as_ref());
+    if let Some(account) = account.filter(|_| started.is_ok()) {
+        eprint!("{}", account.text());
+    }
     started.map_err(|error| Failed::starting(&plan.program.display().to_string(), &error))
 }
 

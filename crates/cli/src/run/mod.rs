@@ -11,8 +11,10 @@
 //! | `place.rs` | whether the link, its interface and the address will do |
 //! | `plan.rs` | everything decided: what is started, and how |
 //! | `launch.rs` | starts it, waits, hands signals on |
+//! | `account.rs` | what `-v` says at the end: which sockets were carried |
 //! | `ending.rs` | how it ends: exit statuses |
 
+mod account;
 mod check;
 mod command;
 mod elf;

@@ -1,11 +1,10 @@
 //! Bytes: `read`, `write`, `recv`, `send` and their relatives.
 
-use crate::datagrams;
 use crate::errno::{Outcome, give_len, is_nowhere};
 use crate::object::{self, Found, Kind};
-use crate::real;
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
+use crate::{address, datagrams, note, real};
 use libc::{c_int, c_uint, c_void, off_t, size_t, sockaddr, socklen_t, ssize_t};
 
 /// The stream behind `fd`.
@@ -37,7 +36,14 @@ unsafe fn sides(
     }
     let state = state::get()?;
     // SAFETY: as the caller says.
-    let side = unsafe { datagrams::is_for_ours(state, fd, to) }?;
+    let side = unsafe { datagrams::is_for_ours(state, fd, to) };
+    if state.arena().log_wanted()
+        // SAFETY: as the caller says.
+        && let Ok(Some(to)) = unsafe { address::read(to.0, to.1) }
+    {
+        note::sent(state, fd, to, matches!(side, Some(Ok(_))));
+    }
+    let side = side?;
     Some(side.map(|object| (state, object)))
 }
 

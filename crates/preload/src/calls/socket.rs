@@ -4,14 +4,40 @@ use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::open::{self, Accepted};
 use crate::state::{self, State, Whose};
-use crate::{address, datagrams, real, wait};
+use crate::{address, datagrams, note, real, wait};
 use gannet_local::meet;
 use gannet_local::slot::{self, flags};
 use libc::{c_int, sockaddr, socklen_t};
 use std::net::SocketAddr;
 
+/// Only to note what will never be ours.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    // SAFETY: no pointers.
+    let fd = unsafe { real::socket(domain, kind, protocol) };
+    if let Some(state) = state::get().filter(|state| state.arena().log_wanted())
+        && fd >= 0
+    {
+        note::made(state, fd, domain, kind);
+    }
+    fd
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as the caller says.
+    let bound = unsafe { bind_somewhere(fd, to, len) };
+    if bound == 0
+        && let Some(state) = state::get().filter(|state| state.arena().log_wanted())
+    {
+        note::bound(state, fd);
+    }
+    bound
+}
+
+/// # Safety
+/// As `bind`.
+unsafe fn bind_somewhere(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
     if let Some(state) = state::get() {
         // SAFETY: as the caller says.
         if let Some(outcome) = unsafe { bind_ours(state, fd, to, len) } {
@@ -53,15 +79,20 @@ unsafe fn bind_ours(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
-    if let Some(state) = state::get() {
-        match open::listen(state, fd, backlog) {
-            Ok(true) => return 0,
-            Ok(false) => {}
-            Err(error) => return give(Err(error)),
-        }
+    let Some(state) = state::get() else {
+        // SAFETY: no pointers.
+        return unsafe { real::listen(fd, backlog) };
+    };
+    let news = note::is_news(state, fd);
+    let outcome = match open::listen(state, fd, backlog) {
+        // SAFETY: no pointers.
+        Ok(false) => errno::of(unsafe { real::listen(fd, backlog) }).map(drop),
+        other => other.map(drop),
+    };
+    if news {
+        note::listened(state, fd, outcome);
     }
-    // SAFETY: no pointers.
-    unsafe { real::listen(fd, backlog) }
+    give(outcome.map(|()| 0))
 }
 
 #[unsafe(no_mangle)]
@@ -77,7 +108,7 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
             return give(datagrams::connect_again(state, &object, fd, parsed).map(|()| 0));
         }
         if let Ok(Some(to)) = parsed
-            && let Some(outcome) = open::connect(state, fd, to)
+            && let Some(outcome) = connect_ours(state, fd, to)
         {
             return give(outcome.map(|()| 0));
         }
@@ -87,6 +118,17 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
     }
     // SAFETY: passed on.
     unsafe { real::connect(fd, to, len) }
+}
+
+fn connect_ours(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcome<()>> {
+    let news = note::is_news(state, fd);
+    let outcome = open::connect(state, fd, to);
+    match &outcome {
+        Some(outcome) if news => note::connected(state, fd, to, outcome),
+        None if news => note::connects_at_kernel(state, fd, to),
+        _ => {}
+    }
+    outcome
 }
 
 /// `connect` of a stream of ours to something that is no address.
@@ -129,6 +171,7 @@ unsafe extern "C" fn accept4(
         match open::accept(state, &object, fd, wanted) {
             Err(error) => return give(Err(error)),
             Ok(Accepted::Ours(new, remote, six)) => {
+                note::accepted(state, new);
                 // SAFETY: as the caller says.
                 return give(unsafe { address::give(remote, six, to, len) }.map(|()| new));
             }
@@ -140,6 +183,7 @@ unsafe extern "C" fn accept4(
                 if new < 0 && errno::get() == libc::EAGAIN && blocks {
                     continue;
                 }
+                note::accepted_at_kernel(state, new);
                 return new;
             }
         }
