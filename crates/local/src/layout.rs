@@ -1,7 +1,8 @@
 //! Where everything lies in an arena. All offsets in bytes.
 //!
 //! ```text
-//! header | processes | allocated slots | holders | sleepers | news rings | log | slots | byte rings
+//! header | processes | allocated slots | holders | sleepers | news rings | log
+//! slots | byte rings
 //! ```
 //! The memory is sparse: what nobody touched costs nothing.
 

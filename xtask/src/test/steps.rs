@@ -77,6 +77,16 @@ pub(super) const ALL: &[Step] = &[
         job: Job::Inside(|root| crate::rfc::run(root, &[])),
     },
     Step {
+        name: "library",
+        why: "libgannet_preload.so builds; tests that carry programs need it beside the command",
+        cost: Cost::Quick,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: &["build", "--locked", "-p", "gannet-preload"],
+            ..PLAIN
+        }),
+    },
+    Step {
         name: "workspace",
         why: "every test and every documentation example",
         cost: Cost::Quick,
@@ -217,6 +227,16 @@ pub(super) const ALL: &[Step] = &[
         job: Job::Cargo(Cargo {
             arguments: &["doc", "--workspace", "--no-deps", "--locked"],
             environment: &[("RUSTDOCFLAGS", "-D warnings")],
+            ..PLAIN
+        }),
+    },
+    Step {
+        name: "library-release",
+        why: "libgannet_preload.so in release code, for the step after this",
+        cost: Cost::Extra,
+        needs: &[],
+        job: Job::Cargo(Cargo {
+            arguments: &["build", "--release", "--locked", "-p", "gannet-preload"],
             ..PLAIN
         }),
     },

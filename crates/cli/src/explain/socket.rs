@@ -35,12 +35,12 @@ const SOCKETS: &[(&str, [&str; 3])] = &[
         "the server runs without gannet run or in another --net; the kernel may still have it",
         "gannet run --net NAME for both, with the same NAME"]),
     ("listener-taken", [
-        "another program of this network listens there already: this listener is the kernel's alone",
+        "another program of this network listens there already; this one only at the kernel",
         "two servers on one port, in two network namespaces or with SO_REUSEPORT on one side only",
         "another port, or another --net for one of them"]),
     ("kernel-peer", [
         "the other end of an accepted connection is a socket of the kernel's",
-        "a client without gannet run, or in another --net, that came in by loopback or an interface",
+        "a client without gannet run or in another --net, by loopback or an interface",
         "gannet run --net NAME for both, with the same NAME"]),
     ("loopback-datagrams", [
         "datagrams on loopback addresses are the kernel's",
