@@ -368,6 +368,9 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
         return (whose == Whose::Ours).then_some(Err(libc::EMFILE));
     }
     let plain = plain(fd)?;
+    if plain.six_only && to.is_ipv4() {
+        return Some(Err(libc::ENETUNREACH));
+    }
     if !plain.stream {
         // Datagrams to loopback addresses stay with the kernel.
         return (whose == Whose::Ours).then(|| crate::datagrams::connect(state, fd, plain, to));

@@ -1,11 +1,14 @@
 //! Bytes: `read`, `write`, `recv`, `send` and their relatives.
 
-use crate::errno::{Outcome, give_len, is_nowhere};
+use super::multiplex::of_timespec;
+use crate::errno::{Outcome, give, give_len, is_nowhere};
 use crate::object::{self, Found, Kind};
+use crate::poll::deadline_of;
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
 use crate::{address, datagrams, note, real};
 use libc::{c_int, c_uint, c_void, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use std::time::Instant;
 
 /// The stream behind `fd`.
 #[inline]
@@ -429,6 +432,12 @@ unsafe extern "C" fn recvmmsg(
         return unsafe { real::recvmmsg(fd, messages, n, call, timeout) };
     }
     // The time-out is looked at between messages, as the kernel does it.
+    // SAFETY: as the caller says.
+    let wait = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
+        Ok(wait) => wait,
+        Err(error) => return give(Err(error)),
+    };
+    let deadline = deadline_of(wait);
     let mut call = call;
     let mut done = 0;
     while done < n {
@@ -451,7 +460,8 @@ unsafe extern "C" fn recvmmsg(
         if call & libc::MSG_WAITFORONE != 0 {
             call |= libc::MSG_DONTWAIT;
         }
-        if got == 0 && datagrams_of(fd).is_none() {
+        let late = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if late || got == 0 && datagrams_of(fd).is_none() {
             break;
         }
     }

@@ -46,7 +46,7 @@ unsafe extern "C" fn __poll_chk(
     unsafe { poll_(fds, n, timeout) }
 }
 
-fn of_timespec(time: &timespec) -> Outcome<Duration> {
+pub(super) fn of_timespec(time: &timespec) -> Outcome<Duration> {
     let nanoseconds = u32::try_from(time.tv_nsec)
         .ok()
         .filter(|n| *n < 1_000_000_000);

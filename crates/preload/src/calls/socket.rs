@@ -69,12 +69,22 @@ unsafe fn bind_ours(
         return Some(Err(libc::EINVAL));
     }
     // SAFETY: as the caller says.
-    let to = unsafe { address::read(to, len) }.ok()??;
-    let to = meet::plain(to);
+    let named = unsafe { address::read(to, len) }.ok()??;
+    let to = meet::plain(named);
     match state.whose(to.ip()) {
-        Whose::Ours => Some(open::bind(state, fd, to)),
+        Whose::Ours => fits(fd, named, len).then(|| open::bind(state, fd, to)),
         Whose::Loopback | Whose::Kernel => None,
     }
+}
+
+/// Whether a socket can have such an address at all. If not, the kernel says what is wrong.
+fn fits(fd: c_int, named: SocketAddr, len: socklen_t) -> bool {
+    let Some(plain) = open::plain(fd) else {
+        return false;
+    };
+    let mapped = named.is_ipv6() && meet::plain(named).is_ipv4();
+    let family = named.is_ipv6() == plain.six && !(mapped && plain.six_only);
+    family && len as usize <= size_of::<libc::sockaddr_storage>()
 }
 
 #[unsafe(no_mangle)]
