@@ -6,6 +6,7 @@
 //! * `programs.rs`: builds and starts `crates/programs`, with its options
 //! * `header.rs`: `include/gannet.h` from the source of `crates/capi`
 //! * `install_c.rs`: header, libraries and pkg-config file for programs in C
+//! * `symbols.rs`: the names of the C library that programs import, and who takes them
 //! * `explain.rs`: an error in three lines: what, why, `try:`
 
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod header;
 mod install_c;
 mod programs;
 mod rfc;
+mod symbols;
 mod test;
 mod tidy;
 
@@ -31,6 +33,7 @@ cargo xtask tidy [--source-only]           formatting, clippy, and the rules abo
 cargo xtask rfc [--missing] [--json]       RFC sentences quoted in the code against specs/
 cargo xtask rfc extract FILE [text=..] [skip=..]   a new file of specs/ from an RFC
 cargo xtask header [--check]               include/gannet.h from crates/capi; --check: is it so?
+cargo xtask symbols [LIBRARY]              names that programs import against those we take
 cargo xtask install-c PREFIX [--debug]     include/, lib/ and lib/pkgconfig/ below PREFIX";
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Some((&"rfc", options)) => rfc::run(&root, options),
         Some((&"programs", options)) => programs::run(&root, options),
         Some((&"header", options)) => header::run(&root, options),
+        Some((&"symbols", options)) => symbols::run(&root, options),
         Some((&"install-c", options)) => install_c::run(&root, options),
         _ => {
             eprintln!("{USAGE}");

@@ -103,6 +103,11 @@ next! {
     setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
         len: libc::socklen_t) -> c_int;
     close(fd: c_int) -> c_int;
+    fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE;
+    fileno(file: *mut libc::FILE) -> c_int;
+    vdprintf(fd: c_int, format: *const c_char, list: *mut c_void) -> c_int;
+    syscall(n: libc::c_long, a: usize, b: usize, c: usize, d: usize, e: usize,
+        f: usize) -> libc::c_long;
     close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
     dup(fd: c_int) -> c_int;
     dup2(fd: c_int, to: c_int) -> c_int;

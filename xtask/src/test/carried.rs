@@ -2,7 +2,7 @@
 //! programs built first, beside the test.
 
 use crate::explain::Explained;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The command, the library, then the test that compares with the kernel.
@@ -33,10 +33,20 @@ const RUNS: [&[&str]; 2] = [
 
 /// Runs every case plainly and carried; true when nothing differs that is not listed.
 pub(super) fn cases(root: &Path) -> Result<bool, Explained> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
-    for arguments in RUNS {
+    cargo(root, &RUNS)
+}
+
+/// Builds the library, and compares its names with those that programs import.
+pub(super) fn symbols(root: &Path) -> Result<bool, Explained> {
+    let [build, _] = RUNS;
+    Ok(cargo(root, &[build])? && crate::symbols::run(root, &[])?)
+}
+
+fn cargo(root: &Path, runs: &[&[&str]]) -> Result<bool, Explained> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    for arguments in runs {
         let mut command = Command::new("cargo");
-        command.args(arguments).current_dir(root);
+        command.args(*arguments).current_dir(root);
         command.env("CARGO_TARGET_DIR", target.join("heavy"));
         command.envs(super::steps::FAST_RELEASE.iter().copied());
         let status = command.status().map_err(|error| {

@@ -220,6 +220,13 @@ pub(super) const ALL: &[Step] = &[
         job: Job::Inside(super::carried::cases),
     },
     Step {
+        name: "symbols",
+        why: "every call with descriptors that programs import is taken, or left for a reason",
+        cost: Cost::Slow,
+        needs: &[],
+        job: Job::Inside(super::carried::symbols),
+    },
+    Step {
         name: "documentation",
         why: "no broken link in the documentation",
         cost: Cost::Slow,

@@ -555,6 +555,32 @@ unsafe extern "C" fn splice(
     give_len(unsafe { crate::files::splice((from, from_at), (to, to_at), len, call) })
 }
 
+// The same with offsets that have 64 bits by name, as all have.
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    iov: *const libc::iovec,
+    n: c_int,
+    offset: off_t,
+    how: c_int,
+) -> ssize_t {
+    // SAFETY: passed on.
+    unsafe { preadv2(fd, iov, n, offset, how) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    iov: *const libc::iovec,
+    n: c_int,
+    offset: off_t,
+    how: c_int,
+) -> ssize_t {
+    // SAFETY: passed on.
+    unsafe { pwritev2(fd, iov, n, offset, how) }
+}
+
 // What programs compiled with checks import instead.
 
 #[unsafe(no_mangle)]
