@@ -39,8 +39,9 @@ extern "C" fn before() {
     let Some(state) = state::get() else { return };
     let entry = enter_child(state, |_| true);
     let locks: Vec<Box<dyn Sized_>> = vec![
-        Box::new(state.peers().quiesce()),
+        // First: who gives a socket its side with us needs the others.
         Box::new(datagrams::quiesce()),
+        Box::new(state.peers().quiesce()),
         Box::new(object::quiesce()),
         Box::new(epoll::quiesce()),
     ];
