@@ -63,6 +63,9 @@ pub(crate) struct Inside {
     /// Descriptors of ours to look at.
     candidates: VecDeque<c_int>,
     sleepers: u32,
+    /// Streams to other programs, which are worth looking for; the carrier's are not, it may need
+    /// this core.
+    direct: usize,
     /// The process that made it: a child of it has the kernel's set in common with its parent.
     holder: usize,
 }
@@ -147,6 +150,12 @@ pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int, wanted: u32
         Kind::Bound => OUT | HUP,
         Kind::Listener | Kind::Hidden | Kind::Free => 0,
     }
+}
+
+/// Whether a stream leads to another program, which is worth looking for. The carrier may need this
+/// core to bring what is waited for.
+pub(crate) fn is_direct(state: &State, object: &Object) -> bool {
+    object.kind() == Kind::Stream && !is_carried(state, object)
 }
 
 fn is_carried(state: &State, object: &Object) -> bool {
@@ -275,7 +284,7 @@ pub(crate) fn wait(
             }
             left => left,
         };
-        let streams = set.lock().watcher.is_some();
+        let streams = set.lock().direct > 0;
         if streams && set.spin.is_worth_it() {
             let found = ask_kernel(state, set_fd, set, events, now)?;
             if found > 0 {

@@ -668,6 +668,9 @@ fn accepted(state: &State, listener: &Found, met: meet::Met) -> Outcome<Accepted
     options::inherit(&parent, &slot);
     let object = object::new(Kind::Stream, met.slot);
     if let Some(theirs) = met.theirs {
+        if theirs.host() == state.settings().gateway {
+            slot.set_flags(flags::CARRIED);
+        }
         object.set_theirs(theirs);
     }
     if let Some(stale) = object::put(fd, &object) {

@@ -44,10 +44,12 @@ pub(crate) fn wait(
     what: For,
     mut may: impl FnMut() -> bool,
 ) -> Outcome<()> {
-    if object.spin.until(&mut may) {
+    let slot = state.arena().own(object.slot());
+    // The carrier needs a core to bring what is waited for: perhaps this one.
+    let carried = slot.flags() & gannet_local::slot::flags::CARRIED != 0;
+    if !carried && object.spin.until(&mut may) {
         return Ok(());
     }
-    let slot = state.arena().own(object.slot());
     arm(&slot, what);
     fence(SeqCst);
     let slept = match may() {

@@ -1,7 +1,7 @@
 //! The entries of a set: what is in it, what may be ready, what is.
 
 use super::{
-    EDGE, ERR, EXCLUSIVE, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What,
+    EDGE, ERR, EXCLUSIVE, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What, is_direct,
     kernel_control, ready_events,
 };
 use crate::by_number::ByNumber;
@@ -102,8 +102,10 @@ impl Inside {
             return;
         }
         let slot = object.slot();
-        if self.by_slot.insert(slot as usize, fd) == Some(fd) {
-            return;
+        match self.by_slot.insert(slot as usize, fd) {
+            Some(before) if before == fd => return,
+            Some(_) => {}
+            None => self.direct += usize::from(is_direct(state, object)),
         }
         if let Some(theirs) = object.theirs_shared() {
             let own = state.shared_arena().clone();
@@ -173,6 +175,7 @@ impl Inside {
         if self.by_slot.remove(object.slot() as usize).is_none() {
             return;
         }
+        self.direct -= usize::from(is_direct(state, object)).min(self.direct);
         if let (Some(watcher), Some(theirs)) = (&mut self.watcher, object.theirs()) {
             watcher.remove(object.slot(), theirs.host());
         } else {
@@ -352,7 +355,9 @@ impl Inside {
     /// A stream whose other end became known only now has to be followed.
     pub(super) fn watch_late(&mut self, state: &State, fd: c_int, object: &Found) {
         if object.theirs().is_some() && state.arena().own(object.slot()).watch() == 0 {
-            self.by_slot.remove(object.slot() as usize);
+            if self.by_slot.remove(object.slot() as usize).is_some() {
+                self.direct -= usize::from(is_direct(state, object)).min(self.direct);
+            }
             self.watch(state, fd, object);
         }
     }
@@ -394,6 +399,7 @@ impl Inside {
         self.holder = state.holder();
         let streams: Vec<c_int> = self.by_slot.iter().map(|(_, fd)| *fd).collect();
         self.by_slot = ByNumber::default();
+        self.direct = 0;
         for fd in streams {
             if let Some(What::Stream(object)) = self.entries.get(fd as usize).map(|e| &e.what) {
                 let object = object.clone();
