@@ -162,12 +162,20 @@ impl Arena {
         }
     }
 
-    /// Gives slot `n` back: to be called once, by the last process that held it or, when that is
-    /// dead, by the carrier.
+    /// Gives slot `n` back, whatever it is used for now.
     pub fn free(&self, n: u32) {
-        self.own(n).end();
-        let (word, bit) = self.bit(self.geometry.allocated(), n);
-        self.memory.long(word).fetch_and(!bit, AcqRel);
+        self.free_use(n, self.own(n).generation());
+    }
+
+    /// Gives slot `n` back if it still is in use `generation`. Several may try: the process that
+    /// closed it, its children, the carrier. True for the one who did it.
+    pub fn free_use(&self, n: u32, generation: u32) -> bool {
+        let first = self.own(n).end(generation);
+        if first {
+            let (word, bit) = self.bit(self.geometry.allocated(), n);
+            self.memory.long(word).fetch_and(!bit, AcqRel);
+        }
+        first
     }
 
     /// Whether slot `n` is taken.

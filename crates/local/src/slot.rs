@@ -305,12 +305,19 @@ impl<'a> OwnSlot<'a> {
     }
 
     /// The use is over: whoever still knows its name sees another generation.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&self, generation: u32) -> bool {
+        let next = generation.wrapping_add(1).max(1);
+        let word = self.word(at::GENERATION);
+        if word
+            .compare_exchange(generation, next, AcqRel, Relaxed)
+            .is_err()
+        {
+            return false;
+        }
         self.set_state(State::Closed);
         self.long(at::INODE).store(0, Relaxed);
         self.word(at::KIND).store(0, Relaxed);
-        let generation = self.generation().wrapping_add(1).max(1);
-        self.word(at::GENERATION).store(generation, Release);
+        true
     }
 
     pub(crate) fn set_produced(&self, to: u64) {

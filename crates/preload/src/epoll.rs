@@ -61,7 +61,9 @@ pub(crate) struct Inside {
     nested: Vec<c_int>,
     watcher: Option<Watcher>,
     /// Descriptors of ours to look at.
-    candidates: VecDeque<c_int>,
+    candidates: VecDeque<(c_int, u64)>,
+    /// The ticket that was given out last.
+    tickets: u64,
     sleepers: u32,
     /// Streams to other programs, which are worth looking for; the carrier's are not, it may need
     /// this core.
@@ -75,8 +77,9 @@ struct Entry {
     events: u32,
     data: u64,
     what: What,
-    /// In the candidates already.
-    queued: bool,
+    /// Its ticket among the candidates, 0 when it is not there. (A descriptor that left the set and
+    /// came back must not be looked at twice: a program takes a second event for further bytes.)
+    queued: u64,
     /// After a one-shot event: until it is set anew.
     disabled: bool,
 }

@@ -21,7 +21,7 @@ static DESCRIPTORS: [AtomicPtr<Object>; TABLE] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; TABLE];
 static UNUSED: Mutex<Vec<&'static Object>> = Mutex::new(Vec::new());
 /// Hidden descriptors of one object, at most.
-pub(crate) const HIDDEN: usize = 2;
+pub(crate) const HIDDEN: usize = 6;
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

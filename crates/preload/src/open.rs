@@ -298,7 +298,12 @@ fn listen_at_both(
     let mut places = vec![Place::Loopback];
     if everywhere {
         places.push(Place::All(state.host()));
+        // By these other programs of the network find it without a carrier in between.
+        let own = state.settings().addresses.iter();
+        let own = own.filter(|ip| family == Family::Both || ip.is_ipv4() != plain.six);
+        places.extend(own.map(|ip| Place::At(*ip)));
     }
+    places.truncate(object::HIDDEN);
     let mut hidden = Vec::new();
     for place in places {
         match take(state, family, place, name.port(), share) {
@@ -581,7 +586,10 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
         if !blocks {
             return Err(libc::EAGAIN);
         }
-        crate::poll::wait_for_listener(object, fd, deadline)?;
+        match crate::poll::wait_for_listener(object, fd, deadline) {
+            Err(libc::EINTR) if wait::handlers_restart() => {}
+            other => other?,
+        }
     }
 }
 

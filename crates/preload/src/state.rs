@@ -3,7 +3,7 @@
 use crate::errno::Outcome;
 use gannet_local::name::Network;
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, HostId, Peers};
+use gannet_local::{Arena, HostId, Lingering, Peers};
 use std::ffi::CString;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -24,6 +24,7 @@ pub(crate) struct State {
     peers: Peers,
     holder: AtomicUsize,
     host: HostId,
+    lingering: Lingering,
     settings: Settings,
     /// What a new image of this process needs in its environment.
     pub(crate) environment: Vec<CString>,
@@ -171,6 +172,7 @@ impl State {
             peers: Peers::new(arena, network),
             holder: AtomicUsize::new(holder),
             host,
+            lingering: Lingering::default(),
             settings: Settings::parse(&answer.text),
             environment,
         })
@@ -204,6 +206,11 @@ impl State {
     /// Which carrier.
     pub(crate) fn host(&self) -> HostId {
         self.host
+    }
+
+    /// Streams closed here that the other end is not done with.
+    pub(crate) fn lingering(&self) -> &Lingering {
+        &self.lingering
     }
 
     /// What the carrier said.

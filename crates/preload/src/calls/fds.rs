@@ -24,12 +24,17 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
             crate::wait::look_for_answer(state, object, fd);
             let stream = object.stream(state, fd);
             stream.close(options::aborts(&slot));
-            match object.theirs().is_some() && stream.is_forgotten() {
-                true => arena.free(object.slot()),
-                false => {
-                    arena.let_go(state.holder(), object.slot());
+            let generation = slot.generation();
+            let forgotten = object.theirs().is_some() && stream.is_forgotten();
+            arena.let_go(state.holder(), object.slot());
+            match object.theirs_shared() {
+                _ if forgotten => {
+                    arena.free_use(object.slot(), generation);
                 }
+                Some(theirs) => state.lingering().add(arena, object.slot(), theirs),
+                None => {}
             }
+            state.lingering().collect(arena);
         }
         Kind::Listener | Kind::Bound | Kind::Datagrams => {
             let last = arena.is_last(state.holder(), object.slot());

@@ -42,6 +42,7 @@ extern "C" fn before() {
         // First: who gives a socket its side with us needs the others.
         Box::new(datagrams::quiesce()),
         Box::new(state.peers().quiesce()),
+        Box::new(state.lingering().quiesce()),
         Box::new(object::quiesce()),
         Box::new(epoll::quiesce()),
     ];

@@ -33,7 +33,7 @@ impl Inside {
                     events: event.events,
                     data: event.u64,
                     what: What::Kernel,
-                    queued: false,
+                    queued: 0,
                     disabled: false,
                 };
                 self.entries.insert(fd as usize, entry);
@@ -86,7 +86,7 @@ impl Inside {
             events: event.events & !EXCLUSIVE,
             data: event.u64,
             what,
-            queued: false,
+            queued: 0,
             disabled: false,
         };
         self.entries.insert(fd as usize, entry);
@@ -185,11 +185,12 @@ impl Inside {
 
     pub(super) fn queue(&mut self, fd: c_int) {
         if let Some(entry) = self.entries.get_mut(fd as usize)
-            && !entry.queued
+            && entry.queued == 0
             && !matches!(entry.what, What::Kernel | What::Listener(_))
         {
-            entry.queued = true;
-            self.candidates.push_back(fd);
+            self.tickets += 1;
+            entry.queued = self.tickets;
+            self.candidates.push_back((fd, self.tickets));
         }
     }
 
@@ -234,21 +235,24 @@ impl Inside {
             if found == events.len() {
                 break;
             }
-            let Some(fd) = self.candidates.pop_front() else {
+            let Some((fd, ticket)) = self.candidates.pop_front() else {
                 break;
             };
             self.resolve(state, fd);
             let Some(entry) = self.entries.get_mut(fd as usize) else {
                 continue;
             };
+            if entry.queued != ticket {
+                continue;
+            }
             let (What::Stream(object) | What::Nested(object)) = &entry.what else {
-                entry.queued = false;
+                entry.queued = 0;
                 continue;
             };
             let wanted = entry.events | HUP | ERR;
             let ready = ready_events(state, object, fd, wanted) & wanted;
             if entry.disabled || ready == 0 {
-                entry.queued = false;
+                entry.queued = 0;
                 continue;
             }
             if let Some(place) = events.get_mut(found) {
@@ -259,16 +263,16 @@ impl Inside {
                 found += 1;
             }
             if only_look {
-                self.candidates.push_back(fd);
+                self.candidates.push_back((fd, ticket));
                 continue;
             }
             if entry.events & ONCE != 0 {
                 entry.disabled = true;
             }
             if entry.events & (ONCE | EDGE) != 0 {
-                entry.queued = false;
+                entry.queued = 0;
             } else {
-                self.candidates.push_back(fd);
+                self.candidates.push_back((fd, ticket));
             }
         }
         found
