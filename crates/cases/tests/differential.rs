@@ -104,8 +104,10 @@ fn datagrams_of_ours_are_as_the_kernels() {
     let list = include_str!("../differences-udp.toml");
     let listed: Listed = toml::from_str(list).expect("differences-udp.toml");
     let ours = "10.86.0.5";
-    let gannet = carried_at("udp", &["--addr", ours], &["--v4", ours, "--only", "udp"]);
-    let kernel = plain(&["--only", "udp"]);
+    let wanted = ["--only", "udp", "--only", "recvmsg/IP_"];
+    let at_ours = [&["--v4", ours][..], &wanted].concat();
+    let gannet = carried_at("udp", &["--addr", ours], &at_ours);
+    let kernel = plain(&wanted);
     assert!(kernel.len() >= 60, "{}", kernel.len());
     judge(&kernel, &gannet, &listed);
 }

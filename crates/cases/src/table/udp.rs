@@ -3,7 +3,9 @@
 use super::case::{Case, case};
 use crate::sys::{self, Addr};
 use crate::talk::{SOON, Talk, WHILE, ready, take};
+use libc::{EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLLIN, EPOLLONESHOT};
 use libc::{MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC, POLLIN, POLLOUT, SO_ERROR, SOL_SOCKET};
+use std::net::Ipv4Addr;
 
 pub(super) const CASES: &[Case] = &[
     case("udp/truncated", |t| {
@@ -169,7 +171,7 @@ pub(super) const CASES: &[Case] = &[
     }),
     case("udp/wildcard-receives-and-answers", |t| {
         let server = t.udp();
-        let address = t.bound(server, Addr::v4(std::net::Ipv4Addr::UNSPECIFIED, 0));
+        let address = t.bound(server, Addr::v4(Ipv4Addr::UNSPECIFIED, 0));
         let client = t.udp();
         let to = address.at_v4(t.at.v4);
         t.saw("connect", sys::connect(client, to));
@@ -179,6 +181,33 @@ pub(super) const CASES: &[Case] = &[
         t.saw("recvfrom", got);
         sys::sendto(server, b"answer", 0, from);
         t.saw("recv", take(client, 9));
+    }),
+    // Carried, one of the two comes over the kernel and one does not.
+    case("udp/wildcard-hears-both-addresses", |t| {
+        let server = t.udp();
+        let everywhere = Addr::v4(Ipv4Addr::UNSPECIFIED, 0);
+        let address = t.bound(server, everywhere);
+        let (a, b) = (t.udp(), t.udp());
+        let tell = |text: &[u8]| {
+            sys::sendto(a, text, 0, address.at_v4(Ipv4Addr::LOCALHOST));
+            sys::sendto(b, text, 0, address.at_v4(t.at.v4));
+        };
+        tell(b"two");
+        t.polled(sys::poll(&[(server, POLLIN)], SOON));
+        t.saw("recv", take(server, 9));
+        t.saw("recv", take(server, 9));
+        t.polled(sys::poll(&[(server, POLLIN)], 0));
+        let epoll = t.must("epoll", sys::epoll_create1(0));
+        let once = EPOLLIN | EPOLLONESHOT;
+        sys::epoll_ctl(epoll, EPOLL_CTL_ADD, server, once, 7);
+        tell(b"once");
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+        t.epolled(sys::epoll_wait(epoll, 8, WHILE));
+        t.saw("recv", take(server, 9));
+        sys::epoll_ctl(epoll, EPOLL_CTL_MOD, server, once, 7);
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+        t.saw("recv", take(server, 9));
+        t.saw("recv", sys::recv(server, 9, MSG_DONTWAIT));
     }),
     case("udp/bound-stays-after-disconnect", |t| {
         let ((a, at_a), (_b, at_b)) = t.udps();
