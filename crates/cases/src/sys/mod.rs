@@ -7,6 +7,7 @@
 //! * `transfer.rs`: `send`, `recv` and their families
 //! * `message.rs`: `sendmsg`, `recvmsg`, control messages
 //! * `file.rs`: what sockets share with files: `read`, `dup`, `fcntl`, `ioctl`, `splice`
+//! * `stdio.rs`: `fdopen`, `dprintf`, `syscall`
 //! * `wait.rs`: `poll`, `select`, `epoll`
 //! * `option.rs`: `getsockopt`, `setsockopt`
 //! * `process.rs`: `fork`, `exec`, signals, limits
@@ -22,6 +23,7 @@ mod message;
 mod option;
 mod process;
 mod socket;
+mod stdio;
 mod transfer;
 mod wait;
 
@@ -33,5 +35,6 @@ pub(crate) use option::*;
 pub(crate) use process::*;
 pub(crate) use ret::*;
 pub(crate) use socket::*;
+pub(crate) use stdio::*;
 pub(crate) use transfer::*;
 pub(crate) use wait::*;

@@ -14,6 +14,7 @@
 //! * `option.rs`: options of all sockets
 //! * `option_tcp.rs`: options of TCP, IP and UDP
 //! * `sendfile.rs`: sendfile, splice
+//! * `stdio.rs`: fdopen, dprintf, syscall
 //! * `ending.rs`: resets, broken pipes, time-outs, interrupted calls
 //! * `udp.rs`: datagrams
 //! * `ipv6.rs`: IPv6 and IPv4-mapped addresses
@@ -37,6 +38,7 @@ mod recv;
 mod send;
 mod sendfile;
 mod socket;
+mod stdio;
 mod thread;
 mod udp;
 
@@ -58,6 +60,7 @@ const PAGES: &[&[Case]] = &[
     option::CASES,
     option_tcp::CASES,
     sendfile::CASES,
+    stdio::CASES,
     ending::CASES,
     udp::CASES,
     ipv6::CASES,
