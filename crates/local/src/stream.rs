@@ -12,13 +12,13 @@
 //!
 //! What the other end says is checked before it is used: positions that cannot be break the stream.
 //!
-//! No wake-up is lost for the reason that `gannet-link`'s `ring.rs` gives and its loom model checks:
-//! a sleeper stores that it sleeps, fences and looks once more; who has news stores it, fences and
-//! looks who sleeps. The fences are in one order, so that one of the two sees what the other stored.
-//! Loom cannot run this source (its atomics lie in memory that two processes map, loom's in its own),
-//! so `tests.rs` has threads and processes sleep for each other instead, and fails when one is never
-//! woken. The store of the sleeper changes with each sleep: a waker remembers which it woke, and
-//! that is the only thing it may leave out.
+//! No wake-up is lost for the reason that `gannet-link`'s `ring.rs` gives and its loom model
+//! checks: a sleeper stores that it sleeps, fences and looks once more; who has news stores it,
+//! fences and looks who sleeps. The fences are in one order, so that one of the two sees what the
+//! other stored. Loom cannot run this source (its atomics lie in memory that two processes map,
+//! loom's in its own), so `tests.rs` has threads and processes sleep for each other instead, and
+//! fails when one is never woken. What a sleeper stores changes with each sleep: a waker remembers
+//! which it woke, and that is the only one it may leave out.
 
 #![allow(unsafe_code)]
 
