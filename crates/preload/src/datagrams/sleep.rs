@@ -67,9 +67,7 @@ fn sleep(
     arm: &dyn Fn(),
 ) -> Outcome<()> {
     let sides = sides(state, object);
-    if sides.ours && object.spin.until(may) {
-        return Ok(());
-    }
+    // No looking before: the carrier needs a core to bring what is waited for, perhaps this one.
     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
         return Err(libc::EAGAIN);
     }
@@ -92,7 +90,11 @@ fn sleep(
             } else {
                 libc::POLLRDHUP
             };
-            in_kernel(state, object, (fd, events), deadline)
+            match in_kernel(state, object, (fd, events), deadline) {
+                // As the kernel goes on with a `recv` that knows no time-out.
+                Err(libc::EINTR) if deadline.is_none() && wait::handlers_restart() => Ok(()),
+                slept => slept,
+            }
         }
     };
     object.leader.store(0, SeqCst);
