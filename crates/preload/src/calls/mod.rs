@@ -2,6 +2,7 @@
 //! ours, which costs one load, and passes on what is not.
 
 mod direct;
+mod exec_list;
 pub(crate) mod fds;
 mod io;
 mod multiplex;
