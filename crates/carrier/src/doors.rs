@@ -62,10 +62,12 @@ impl Doors {
         if at.ip().is_loopback() {
             return Ok(());
         }
-        let family = match known & (flags::SIX | flags::DUAL) {
-            0 => Family::Four,
-            flags::SIX => Family::Six,
-            _ => Family::Both,
+        // As the library names it: one address has one family, whatever the socket was made as.
+        let family = match (at.ip().is_unspecified(), known & (flags::SIX | flags::DUAL)) {
+            (false, _) if at.is_ipv4() => Family::Four,
+            (false, _) | (true, flags::SIX) => Family::Six,
+            (true, 0) => Family::Four,
+            (true, _) => Family::Both,
         };
         let same = |door: &&mut Door| door.at == at && door.family == family;
         if let Some(door) = self.all.iter_mut().flatten().find(same) {
