@@ -250,11 +250,21 @@ pub(crate) fn listen(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> 
     if !open {
         return Ok(false);
     }
-    // The kernel's side first: it chooses a port and says who may not.
+    // Our side first: whoever finds the kernel's open must find ours open too. (Of a socket
+    // without a port only the kernel can say which it is.)
+    let ports = |name: &SocketAddr| name.port() != 0;
+    let early = match name.filter(ports) {
+        Some(name) => Some(take_places(state, fd, plain, name, backlog)?),
+        None => None,
+    };
     // SAFETY: no pointers.
     errno::of(unsafe { real::listen(fd, backlog) })?;
     if let Some(name) = kernel_name(fd) {
-        listen_at_both(state, fd, plain, name, backlog)?;
+        let hidden = match early {
+            Some(hidden) => hidden,
+            None => take_places(state, fd, plain, name, backlog)?,
+        };
+        listen_at_both(state, fd, plain, name, hidden)?;
     }
     Ok(true)
 }
@@ -280,14 +290,14 @@ fn listen_at_ours(state: &State, object: &Found, backlog: c_int) -> Outcome<()> 
     Ok(())
 }
 
-/// A socket that listens at the kernel listens for the network's programs too.
-fn listen_at_both(
+/// The places where a socket that listens at the kernel listens for the network's programs too.
+fn take_places(
     state: &State,
     fd: c_int,
     plain: Plain,
     name: SocketAddr,
     backlog: c_int,
-) -> Outcome<()> {
+) -> Outcome<Vec<OwnedFd>> {
     let family = match (plain.six, name.ip()) {
         (false, _) | (true, IpAddr::V4(_)) => Family::Four,
         (true, _) if plain.six_only || !name.ip().is_unspecified() => Family::Six,
@@ -316,6 +326,17 @@ fn listen_at_both(
             Err(error) => return Err(error),
         }
     }
+    Ok(hidden)
+}
+
+/// The socket `fd` listens at the kernel, and at `hidden`.
+fn listen_at_both(
+    state: &State,
+    fd: c_int,
+    plain: Plain,
+    name: SocketAddr,
+    hidden: Vec<OwnedFd>,
+) -> Outcome<()> {
     if hidden.is_empty() {
         return Ok(());
     }
