@@ -144,7 +144,7 @@ fn open_side(state: &State, fd: c_int, plain: Plain, local: SocketAddr) -> Outco
     // SAFETY: the program's descriptor.
     let inode = meet::inode(unsafe { BorrowedFd::borrow_raw(fd) });
     slot.set_inode(inode.unwrap_or(0));
-    slot.set_flags(open::family_flags(plain));
+    slot.set_flags(crate::listen::family_flags(plain));
     if !open::socket_flags(fd).contains(SocketFlags::NONBLOCK) {
         slot.clear_flags(flags::NONBLOCKING);
     }

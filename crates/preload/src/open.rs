@@ -1,16 +1,16 @@
-//! Opening streams: what `bind`, `listen`, `connect` and `accept` do for addresses of ours.
+//! Opening streams: what `connect` does for addresses of ours, and what the kernel says of a
+//! socket. `listen.rs` is the other side.
 
 use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{State, Whose};
-use crate::{address, options, wait};
+use crate::{address, listen, options, wait};
 use gannet_local::meet::{self, Wish};
 use gannet_local::name::{self, Family, Place};
-use gannet_local::service::{self, Question};
 use gannet_local::slot::{self, State as Standing, flags};
 use libc::c_int;
-use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, SocketFlags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,7 +26,7 @@ pub(crate) struct Plain {
     pub(crate) six_only: bool,
 }
 
-fn option(fd: c_int, level: c_int, name: c_int) -> Option<c_int> {
+pub(crate) fn option(fd: c_int, level: c_int, name: c_int) -> Option<c_int> {
     let mut value: c_int = 0;
     let mut len = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: places of our own.
@@ -126,247 +126,6 @@ pub(crate) fn move_hidden(fd: c_int) {
         object.move_hidden(fd, moved);
         object::put(moved, &object::new(Kind::Hidden, u32::MAX));
     }
-}
-
-/// `bind` to an address of ours: the kernel does not have it, so the name is taken here.
-pub(crate) fn bind(state: &State, fd: c_int, to: SocketAddr) -> Outcome<()> {
-    let Some(plain) = plain(fd) else {
-        return Err(libc::EADDRNOTAVAIL);
-    };
-    if kernel_name(fd).is_some_and(|name| name.port() != 0) {
-        return Err(libc::EINVAL);
-    }
-    if !state.settings().addresses.contains(&to.ip()) {
-        return Err(libc::EADDRNOTAVAIL);
-    }
-    if !object::fits(fd) {
-        return Err(libc::EMFILE);
-    }
-    if !plain.stream {
-        return crate::datagrams::bind(state, fd, plain, to);
-    }
-    let family = match to {
-        SocketAddr::V4(_) => Family::Four,
-        SocketAddr::V6(_) => Family::Six,
-    };
-    let share = option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Some(1);
-    let (hidden, local) = take_name(state, family, to, share)?;
-    let n = new_slot(state, fd, plain, local, slot::Kind::Listener)?;
-    let object = object::new(Kind::Bound, n);
-    hide(&object, high_up(hidden).into_raw_fd());
-    object::put(fd, &object);
-    Ok(())
-}
-
-/// Takes the listener's name for `to`, or for a port nobody has.
-fn take_name(
-    state: &State,
-    family: Family,
-    to: SocketAddr,
-    share: bool,
-) -> Outcome<(OwnedFd, SocketAddr)> {
-    let mut local = to;
-    for _ in 0..1000 {
-        if to.port() == 0 {
-            local = state.fresh(to.ip());
-        }
-        match take(state, family, Place::At(local.ip()), local.port(), share) {
-            Ok(fd) => return Ok((fd, local)),
-            Err(libc::EADDRINUSE) if to.port() == 0 => continue,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(libc::EADDRINUSE)
-}
-
-fn take(state: &State, family: Family, place: Place, port: u16, share: bool) -> Outcome<OwnedFd> {
-    let network = state.peers().network();
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let numbers = match share {
-        true => 1..name::SHARERS + 1,
-        false => 0..1,
-    };
-    let mut outcome = Err(libc::EADDRINUSE);
-    for n in numbers {
-        let name = name::listener(network, family, place, port, n).map_err(errno::raw)?;
-        outcome = meet::bind(&name, flags).map_err(errno::raw);
-        if !matches!(outcome, Err(libc::EADDRINUSE)) {
-            break;
-        }
-    }
-    outcome
-}
-
-/// A slot for a socket that listens or is bound.
-fn new_slot(
-    state: &State,
-    fd: c_int,
-    plain: Plain,
-    local: SocketAddr,
-    kind: slot::Kind,
-) -> Outcome<u32> {
-    let arena = state.arena();
-    let n = arena
-        .allocate(state.holder(), local.port().into())
-        .ok_or(libc::ENOBUFS)?;
-    let slot = arena.own(n);
-    slot.set_kind(kind);
-    slot.set_local(local);
-    // SAFETY: the program's descriptor.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    slot.set_inode(meet::inode(borrowed).map_err(errno::raw)?);
-    slot.set_flags(family_flags(plain));
-    options::copy_from_kernel(fd, &slot);
-    if socket_flags(fd).contains(SocketFlags::NONBLOCK) {
-        slot.set_flags(flags::NONBLOCKING);
-    }
-    Ok(n)
-}
-
-pub(crate) fn family_flags(plain: Plain) -> u32 {
-    match (plain.six, plain.six_only) {
-        (false, _) => 0,
-        (true, false) => flags::SIX | flags::DUAL,
-        (true, true) => flags::SIX,
-    }
-}
-
-/// `listen`. True when the socket is ours (too) and everything was done.
-pub(crate) fn listen(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> {
-    if let Some(object) = object::find(fd) {
-        return match object.kind() {
-            Kind::Bound => listen_at_ours(state, &object, backlog).map(|()| true),
-            Kind::Listener => Ok(true),
-            Kind::Stream => Err(libc::EINVAL),
-            Kind::Datagrams => Err(libc::EOPNOTSUPP),
-            _ => Ok(false),
-        };
-    }
-    let Some(plain) = plain(fd).filter(|plain| plain.stream && object::fits(fd)) else {
-        return Ok(false);
-    };
-    let name = kernel_name(fd);
-    let open = name.is_none_or(|name| name.ip().is_unspecified() || is_shared(state, name.ip()));
-    if !open {
-        return Ok(false);
-    }
-    // Our side first: whoever finds the kernel's open must find ours open too. (Of a socket
-    // without a port only the kernel can say which it is.)
-    let ports = |name: &SocketAddr| name.port() != 0;
-    let early = match name.filter(ports) {
-        Some(name) => Some(take_places(state, fd, plain, name, backlog)?),
-        None => None,
-    };
-    // SAFETY: no pointers.
-    errno::of(unsafe { real::listen(fd, backlog) })?;
-    if let Some(name) = kernel_name(fd) {
-        let hidden = match early {
-            Some(hidden) => hidden,
-            None => take_places(state, fd, plain, name, backlog)?,
-        };
-        listen_at_both(state, fd, plain, name, hidden)?;
-    }
-    Ok(true)
-}
-
-fn is_shared(state: &State, ip: IpAddr) -> bool {
-    state.whose(ip) == Whose::Loopback
-}
-
-fn start(fd: &OwnedFd, backlog: c_int) -> Outcome<()> {
-    // A queue that is too short would turn away what TCP would only delay.
-    let backlog = backlog.clamp(1024, 65_535);
-    rustix::net::listen(fd, backlog).map_err(errno::raw)
-}
-
-fn listen_at_ours(state: &State, object: &Found, backlog: c_int) -> Outcome<()> {
-    for hidden in object.hidden() {
-        // SAFETY: hidden descriptors are open while the object has them.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(hidden) };
-        rustix::net::listen(borrowed, backlog.clamp(1024, 65_535)).map_err(errno::raw)?;
-    }
-    object.become_kind(Kind::Listener);
-    announce(state, object.slot());
-    Ok(())
-}
-
-/// The places where a socket that listens at the kernel listens for the network's programs too.
-fn take_places(
-    state: &State,
-    fd: c_int,
-    plain: Plain,
-    name: SocketAddr,
-    backlog: c_int,
-) -> Outcome<Vec<OwnedFd>> {
-    let family = match (plain.six, name.ip()) {
-        (false, _) | (true, IpAddr::V4(_)) => Family::Four,
-        (true, _) if plain.six_only || !name.ip().is_unspecified() => Family::Six,
-        _ => Family::Both,
-    };
-    let share = option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Some(1);
-    let everywhere = name.ip().is_unspecified();
-    let mut places = vec![Place::Loopback];
-    if everywhere {
-        places.push(Place::All(state.host()));
-        // By these other programs of the network find it without a carrier in between.
-        let own = state.settings().addresses.iter();
-        let own = own.filter(|ip| family == Family::Both || ip.is_ipv4() != plain.six);
-        places.extend(own.map(|ip| Place::At(*ip)));
-    }
-    places.truncate(object::HIDDEN);
-    let mut hidden = Vec::new();
-    for place in places {
-        match take(state, family, place, name.port(), share) {
-            Ok(listener) => {
-                start(&listener, backlog)?;
-                hidden.push(listener);
-            }
-            // Another program of the network has it: the kernel's side is open all the same.
-            Err(libc::EADDRINUSE) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(hidden)
-}
-
-/// The socket `fd` listens at the kernel, and at `hidden`.
-fn listen_at_both(
-    state: &State,
-    fd: c_int,
-    plain: Plain,
-    name: SocketAddr,
-    hidden: Vec<OwnedFd>,
-) -> Outcome<()> {
-    if hidden.is_empty() {
-        return Ok(());
-    }
-    let n = new_slot(state, fd, plain, name, slot::Kind::Listener)?;
-    let object = object::new(Kind::Listener, n);
-    for listener in hidden {
-        hide(&object, high_up(listener).into_raw_fd());
-    }
-    set_kernel_nonblocking(fd);
-    let sets = crate::epoll::withdraw(fd);
-    object::put(fd, &object);
-    crate::epoll::restore(state, fd, &object, sets);
-    announce(state, n);
-    Ok(())
-}
-
-/// A listener of ours never blocks in the kernel's `accept`: it waits for all its sides at once.
-fn set_kernel_nonblocking(fd: c_int) {
-    // SAFETY: no pointers.
-    unsafe {
-        let now = real::fcntl(fd, libc::F_GETFL, 0);
-        real::fcntl(fd, libc::F_SETFL, (now | libc::O_NONBLOCK) as usize);
-    }
-}
-
-/// Tells the carrier, which listens at the links.
-fn announce(state: &State, n: u32) {
-    state.arena().own(n).set_state(Standing::Listen);
-    let network = state.peers().network();
-    let _ = service::ask(network, state.host(), Question::Listen(n));
 }
 
 /// `connect`. `None` when it is the kernel's.
@@ -521,7 +280,7 @@ fn opened(
     socket: SocketFlags,
 ) -> Outcome<()> {
     let slot = state.arena().own(met.slot);
-    slot.set_flags(family_flags(plain));
+    slot.set_flags(listen::family_flags(plain));
     options::copy_from_kernel(fd, &slot);
     options::copy_times_to(fd, &met.fd);
     let object = object::new(Kind::Stream, met.slot);
@@ -590,121 +349,4 @@ fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
         true => Ok(()),
         false => Err(libc::EISCONN),
     }
-}
-
-/// `accept4` of a listener of ours: the new descriptor and its other end's address.
-pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) -> Outcome<Accepted> {
-    let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
-    let deadline = crate::poll::deadline_of(options::receive_timeout(fd));
-    loop {
-        if object.kind() != Kind::Listener {
-            // Shut down by another thread.
-            return Err(libc::EINVAL);
-        }
-        if let Some(taken) = accept_once(state, object, fd, wanted)? {
-            return Ok(taken);
-        }
-        if !blocks {
-            return Err(libc::EAGAIN);
-        }
-        match crate::poll::wait_for_listener(object, fd, deadline) {
-            Err(libc::EINTR) if wait::handlers_restart() => {}
-            other => other?,
-        }
-    }
-}
-
-/// `shutdown` of a listener: it is the kernel's alone from now on, and listens no more. Whoever
-/// waits in `accept` wakes, whoever was not accepted sees a reset.
-pub(crate) fn end_listening(state: &State, object: &Found, fd: c_int, how: c_int) -> c_int {
-    let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
-    object.become_kind(Kind::Bound);
-    for hidden in object.hidden() {
-        // SAFETY: no pointers.
-        unsafe { real::shutdown(hidden, libc::SHUT_RDWR) };
-    }
-    let is_it = |other: &Found| std::ptr::eq::<object::Object>(&**other, &**object);
-    let descriptors: Vec<c_int> = object::all()
-        .filter_map(|(fd, other)| is_it(&other).then_some(fd))
-        .collect();
-    for &descriptor in &descriptors {
-        object::take(descriptor);
-    }
-    crate::calls::fds::finish(state, object, fd);
-    // SAFETY: no pointers.
-    unsafe {
-        if blocks {
-            let now = real::fcntl(fd, libc::F_GETFL, 0);
-            real::fcntl(fd, libc::F_SETFL, (now & !libc::O_NONBLOCK) as usize);
-        }
-        real::shutdown(fd, how)
-    }
-}
-
-/// What was accepted.
-pub(crate) enum Accepted {
-    /// A stream of ours, with the address of its other end, and whether the socket is IPv6.
-    Ours(c_int, SocketAddr, bool),
-    /// A connection of the kernel's: nothing of ours.
-    Kernels,
-}
-
-fn accept_once(
-    state: &State,
-    object: &Found,
-    fd: c_int,
-    wanted: c_int,
-) -> Outcome<Option<Accepted>> {
-    let mut socket = SocketFlags::empty();
-    if wanted & libc::SOCK_CLOEXEC != 0 {
-        socket |= SocketFlags::CLOEXEC;
-    }
-    if wanted & libc::SOCK_NONBLOCK != 0 {
-        socket |= SocketFlags::NONBLOCK;
-    }
-    for hidden in object.hidden() {
-        // SAFETY: hidden descriptors are open while the object has them.
-        let listener = unsafe { BorrowedFd::borrow_raw(hidden) };
-        match meet::accept(state.peers(), state.holder(), listener, socket) {
-            Ok(met) => return accepted(state, object, met).map(Some),
-            Err(Errno::AGAIN) => {}
-            Err(error) => return Err(errno::raw(error)),
-        }
-    }
-    let mut entry = libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    // SAFETY: a place of our own.
-    match unsafe { real::poll(&raw mut entry, 1, 0) } {
-        1 if entry.revents & libc::POLLIN != 0 => Ok(Some(Accepted::Kernels)),
-        _ => Ok(None),
-    }
-}
-
-fn accepted(state: &State, listener: &Found, met: meet::Met) -> Outcome<Accepted> {
-    let fd = met.fd.into_raw_fd();
-    if !object::fits(fd) {
-        // SAFETY: ours, just made.
-        unsafe { real::close(fd) };
-        crate::note::too_high(state, listener);
-        return Err(libc::EMFILE);
-    }
-    let slot = state.arena().own(met.slot);
-    let parent = state.arena().own(listener.slot());
-    slot.set_flags(parent.flags() & (flags::SIX | flags::DUAL));
-    options::inherit(&parent, &slot);
-    let object = object::new(Kind::Stream, met.slot);
-    if let Some(theirs) = met.theirs {
-        if theirs.host() == state.settings().gateway {
-            slot.set_flags(flags::CARRIED);
-        }
-        object.set_theirs(theirs);
-    }
-    if let Some(stale) = object::put(fd, &object) {
-        crate::calls::fds::finish(state, &stale, fd);
-    }
-    let six = slot.flags() & flags::SIX != 0;
-    Ok(Accepted::Ours(fd, slot.remote(), six))
 }

@@ -1,8 +1,9 @@
 //! `bind`, `listen`, `connect`, `accept`, names, `shutdown`.
 
 use crate::errno::{self, Outcome, give};
+use crate::listen::{self as listening, Accepted};
 use crate::object::{self, Found, Kind};
-use crate::open::{self, Accepted};
+use crate::open;
 use crate::state::{self, State, Whose};
 use crate::{address, datagrams, note, real, wait};
 use gannet_local::meet;
@@ -72,7 +73,7 @@ unsafe fn bind_ours(
     let named = unsafe { address::read(to, len) }.ok()??;
     let to = meet::plain(named);
     match state.whose(to.ip()) {
-        Whose::Ours => fits(fd, named, len).then(|| open::bind(state, fd, to)),
+        Whose::Ours => fits(fd, named, len).then(|| listening::bind(state, fd, to)),
         Whose::Loopback | Whose::Kernel => None,
     }
 }
@@ -94,7 +95,7 @@ unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
         return unsafe { real::listen(fd, backlog) };
     };
     let news = note::is_news(state, fd);
-    let outcome = match open::listen(state, fd, backlog) {
+    let outcome = match listening::listen(state, fd, backlog) {
         // SAFETY: no pointers.
         Ok(false) => errno::of(unsafe { real::listen(fd, backlog) }).map(drop),
         other => other.map(drop),
@@ -178,7 +179,7 @@ unsafe extern "C" fn accept4(
         return give(Err(libc::EINVAL));
     }
     loop {
-        match open::accept(state, &object, fd, wanted) {
+        match listening::accept(state, &object, fd, wanted) {
             Err(error) => return give(Err(error)),
             Ok(Accepted::Ours(new, remote, six)) => {
                 note::accepted(state, new);
@@ -292,7 +293,7 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
         Kind::Stream => give(shut(state, &object, fd, how).map(|()| 0)),
         Kind::Bound => give(Err(libc::ENOTCONN)),
         Kind::Datagrams => give(datagrams::shut(state, &object, fd, how).map(|()| 0)),
-        Kind::Listener => open::end_listening(state, &object, fd, how),
+        Kind::Listener => listening::end_listening(state, &object, fd, how),
         // SAFETY: no pointers.
         _ => unsafe { real::shutdown(fd, how) },
     }
