@@ -202,7 +202,7 @@ pub(super) const ALL: &[Step] = &[
     },
     Step {
         name: "programs",
-        why: "unmodified programs of Debian: every check of them holds on the kernel",
+        why: "unmodified programs of Debian: on the kernel, over Gannet, and one side of each",
         cost: Cost::Slow,
         needs: &[],
         job: Job::Cargo(Cargo {
@@ -215,7 +215,7 @@ pub(super) const ALL: &[Step] = &[
     Step {
         name: "cases",
         why: "the socket calls of the manual pages: the same carried as on the kernel",
-        cost: Cost::Extra,
+        cost: Cost::Slow,
         needs: &[],
         job: Job::Inside(super::carried::cases),
     },
@@ -329,7 +329,7 @@ const PROGRAMS: &[&str] = &[
     "-p",
     "gannet-programs",
     "--",
-    "--modes=kernel",
+    "--modes=kernel,gannet,veth",
 ];
 
 /// Loom tests have `loom` in their path.
