@@ -16,7 +16,6 @@ use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind, Object};
 use crate::real;
 use crate::state::State;
-use crate::wait;
 use gannet_local::{Readiness, Spin, Watcher};
 use libc::{c_int, epoll_event};
 use std::collections::VecDeque;
@@ -129,13 +128,12 @@ pub(crate) fn events_of(ready: Readiness) -> u32 {
     events
 }
 
-/// What an object of ours is ready for now, as epoll says it. Not for listeners.
+/// What an object of ours is ready for now, as epoll says it. Not for listeners. Whether a stream
+/// that is being opened has been answered is to be looked for before: a set that finds out has to
+/// follow its news from then on.
 pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int, wanted: u32) -> u32 {
     match object.kind() {
         Kind::Stream => {
-            if object.theirs().is_none() {
-                wait::look_for_answer(state, object, fd);
-            }
             let unopened = object.theirs().is_none() && is_carried(state, object);
             let stream = object.stream(state, fd);
             let ready = events_of(match wanted & OUT {

@@ -120,6 +120,9 @@ fn arm(state: &State, ours: &[Option<Found>], armed: bool) {
 
 /// What is ready without asking the kernel, which is asked about all descriptors at once.
 fn ready_of_ours(state: &State, object: &Found, entry: &pollfd) -> u32 {
+    if object.kind() == Kind::Stream && object.theirs().is_none() {
+        wait::look_for_answer(state, object, entry.fd);
+    }
     match object.kind() {
         Kind::Datagrams => datagrams::ready_at_ours(state, object),
         _ => ready_events(state, object, entry.fd, entry.events as u32),
