@@ -120,7 +120,8 @@ impl<'a> Stream<'a> {
             (None, Some(_)) => return Err(Hindrance::End),
             (peer, _) => peer,
         };
-        if peer.is_some_and(|peer| peer.receiver() & (receiver::SHUT | receiver::CLOSED) != 0) {
+        // Who reads no more does not say so to the other end, in TCP neither.
+        if peer.is_some_and(|peer| peer.receiver() & receiver::CLOSED != 0) {
             return Err(Hindrance::End);
         }
         let consumed = || peer.map_or(0, |peer| peer.consumed());
@@ -167,15 +168,13 @@ impl<'a> Stream<'a> {
 
     /// Bytes that can be received now, or why there are none.
     pub(crate) fn there(&self) -> Result<u64, Hindrance> {
-        if self.own.receiver() & receiver::SHUT != 0 {
-            return Err(Hindrance::End);
-        }
         let flags = self.own.flags();
         if flags & flags::BROKEN != 0 {
             return Err(Hindrance::Reset);
         }
         let Some(peer) = self.peer() else {
             return Err(match self.peer.is_some() || flags & flags::HUNG_UP != 0 {
+                _ if self.own.receiver() & receiver::SHUT != 0 => Hindrance::End,
                 true if self.own.flags() & flags::RESOLVED == 0 => Hindrance::Reset,
                 true => Hindrance::End,
                 false => Hindrance::Wait,
@@ -185,6 +184,7 @@ impl<'a> Stream<'a> {
         let said = peer.sent();
         let there = self.distance(|| self.own.consumed(), || peer.produced(), false)?;
         match there {
+            0 if self.own.receiver() & receiver::SHUT != 0 => Err(Hindrance::End),
             0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 => Err(Hindrance::End),
             0 if flags & flags::HUNG_UP != 0 => Err(self.after_hang_up(peer)),

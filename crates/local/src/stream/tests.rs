@@ -47,7 +47,7 @@ struct Model {
 impl Model {
     fn send(&mut self, bytes: &[u8]) -> Result<usize, Hindrance> {
         let room = 4096 - self.queue.len();
-        match (self.fin || self.shut, room) {
+        match (self.fin, room) {
             (true, _) => Err(Hindrance::End),
             (false, 0) => Err(Hindrance::Wait),
             _ => {
@@ -59,11 +59,8 @@ impl Model {
     }
 
     fn receive(&mut self, len: usize, keep: bool) -> Result<Vec<u8>, Hindrance> {
-        if self.shut {
-            return Err(Hindrance::End);
-        }
         if self.queue.is_empty() {
-            return Err(if self.fin {
+            return Err(if self.fin || self.shut {
                 Hindrance::End
             } else {
                 Hindrance::Wait
