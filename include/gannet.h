@@ -400,7 +400,7 @@ const char *gannet_last_error(void);
 const char *gannet_version(void);
 
 /**
- * Reads `text`, "10.0.0.1:80" or "[fd00::1]:80", into `*address` and its length into `*length`.
+ * Reads `text`, `10.0.0.1:80` or `[fd00::1]:80`, into `*address` and its length into `*length`.
  * No name service is asked.
  *
  * Returns 0; -1 with EINVAL when it is no address with a port.

@@ -7,7 +7,7 @@ use libc::{sockaddr, sockaddr_storage, socklen_t};
 use std::ffi::{c_char, c_int};
 use std::net::SocketAddr;
 
-/// Reads `text`, "10.0.0.1:80" or "[fd00::1]:80", into `*address` and its length into `*length`.
+/// Reads `text`, `10.0.0.1:80` or `[fd00::1]:80`, into `*address` and its length into `*length`.
 /// No name service is asked.
 ///
 /// Returns 0; -1 with EINVAL when it is no address with a port.

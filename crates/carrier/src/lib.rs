@@ -8,7 +8,7 @@
 //! ```text
 //! program's stream --- ring, ring --- slot of the gateway's arena | TcpStream --- link
 //! ```
-//! One thread moves all data: see [`carrier.rs`](carrier), whose loop is the index of the rest.
+//! One thread moves all data: see `carrier.rs`, whose loop is the index of the rest.
 //! Should the carrier die, the programs go on with each other; streams through it end.
 //!
 //! | file | job |

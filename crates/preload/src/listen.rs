@@ -142,15 +142,16 @@ pub(crate) fn listen(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> 
     // without a port only the kernel can say which it is.)
     let ports = |name: &SocketAddr| name.port() != 0;
     let early = match name.filter(ports) {
-        Some(name) => Some(take_places(state, fd, plain, name, backlog)?),
+        Some(name) => Some((take_places(state, fd, plain, name, backlog)?, name)),
         None => None,
     };
     // SAFETY: no pointers.
     errno::of(unsafe { real::listen(fd, backlog) })?;
     if let Some(name) = kernel_name(fd) {
         let hidden = match early {
-            Some(hidden) => hidden,
-            None => take_places(state, fd, plain, name, backlog)?,
+            Some((hidden, before)) if before == name => hidden,
+            // A socket that was shut down listens elsewhere now.
+            _ => take_places(state, fd, plain, name, backlog)?,
         };
         listen_at_both(state, fd, plain, name, hidden)?;
     }

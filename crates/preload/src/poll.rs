@@ -62,11 +62,12 @@ pub(crate) fn poll(
         .iter()
         .map(|entry| object::find(entry.fd).filter(matters))
         .collect();
-    let others = ours.iter().any(Option::is_none);
+    let is_stream = |object: &Option<Found>| matches!(object, Some(o) if o.kind() == Kind::Stream);
+    let others = !ours.iter().all(is_stream);
     let direct = ours.iter().flatten().any(|object| is_direct(state, object));
     loop {
         let ready = look(state, fds, &ours);
-        if ready > 0 && !is_kernels_turn(others) {
+        if ready > 0 && !others && !is_kernels_turn() {
             return Ok(ready);
         }
         if ready > 0 || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -91,12 +92,11 @@ pub(crate) fn poll(
     }
 }
 
-/// Something of ours is ready: the kernel gets its turn now and then, for its own descriptors and
-/// for hang-ups of ours.
-fn is_kernels_turn(others: bool) -> bool {
+/// Nothing but streams of ours was asked for, and some are ready: the kernel is asked now and then
+/// whether the others' ends still live.
+fn is_kernels_turn() -> bool {
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    let every = if others { 4 } else { 64 };
-    CALLS.fetch_add(1, Relaxed).is_multiple_of(every)
+    CALLS.fetch_add(1, Relaxed).is_multiple_of(64)
 }
 
 fn arm(state: &State, ours: &[Option<Found>], armed: bool) {

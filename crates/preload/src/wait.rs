@@ -155,14 +155,26 @@ fn sleep(state: &State, object: &Object, fd: c_int) -> Outcome<()> {
 /// Whether a call that a signal interrupted goes on: when every handler asks for it. Which signal
 /// it was cannot be known here, and `ppoll` itself never goes on.
 pub(crate) fn handlers_restart() -> bool {
-    (1..=64).all(|signal| {
-        // SAFETY: all zero is a value of it.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        // SAFETY: a place of our own; nothing is set.
-        let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
-        let handled = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
-        asked != 0 || !handled || action.sa_flags & libc::SA_RESTART != 0
-    })
+    // What a program does to itself: runtimes have handlers for these.
+    let own = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+    ];
+    (1..=64)
+        .filter(|signal| !own.contains(signal))
+        .all(|signal| {
+            // SAFETY: all zero is a value of it.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            // SAFETY: a place of our own; nothing is set.
+            let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+            let handled =
+                action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
+            asked != 0 || !handled || action.sa_flags & libc::SA_RESTART != 0
+        })
 }
 
 /// As `recv` of one byte that stays there.
