@@ -358,9 +358,9 @@ fn code(error: &io::Error) -> i32 {
 
 fn set_options(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
     let seconds = |n: u32| Duration::from_secs(n.into());
-    let cork = peer.is_on(Opt::Cork);
-    if let Some(on) = peer.get(Opt::NoDelay) {
-        tcp.set_nodelay(on != 0 && !cork)?;
+    let at_once = peer.is_on(Opt::NoDelay) || peer.is_on(Opt::Corked);
+    if peer.get(Opt::NoDelay).is_some() || at_once {
+        tcp.set_nodelay(at_once && !peer.is_on(Opt::Cork))?;
     }
     if let Some(on) = peer.get(Opt::KeepAlive) {
         let idle = peer.get(Opt::KeepIdle).unwrap_or(7200);

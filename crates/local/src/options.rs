@@ -90,9 +90,12 @@ pub enum Opt {
     RecvTos,
     /// `SO_TIMESTAMP` (1), `SO_TIMESTAMPNS` (2).
     Timestamp,
+    /// `TCP_CORK` was on at some time: the program says itself what belongs together, and what it
+    /// sets free must not wait for Nagle's algorithm.
+    Corked,
 }
 
-const _: () = assert!((Opt::Timestamp as usize) < crate::layout::slot::OPTION_COUNT);
+const _: () = assert!((Opt::Corked as usize) < crate::layout::slot::OPTION_COUNT);
 
 /// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
 pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];

@@ -467,17 +467,17 @@ impl<'a> Stream<'a> {
         fence(SeqCst);
         let Some(peer) = self.peer() else { return };
         let armed = peer.reader_armed();
-        self.tell(peer, armed, self.own.woken_reader());
+        self.tell_peer(peer, armed, self.own.woken_reader());
     }
 
     pub(crate) fn tell_writer(&self) {
         fence(SeqCst);
         let Some(peer) = self.peer() else { return };
         let armed = peer.writer_armed();
-        self.tell(peer, armed, self.own.woken_writer());
+        self.tell_peer(peer, armed, self.own.woken_writer());
     }
 
-    fn tell(&self, peer: PeerSlot<'_>, armed: u32, woken: &std::sync::atomic::AtomicU32) {
+    fn tell_peer(&self, peer: PeerSlot<'_>, armed: u32, woken: &std::sync::atomic::AtomicU32) {
         let mut wake = false;
         if armed != 0 && woken.load(Relaxed) != armed {
             woken.store(armed, Relaxed);
@@ -491,6 +491,11 @@ impl<'a> Stream<'a> {
         if wake {
             wake_up(self.fd);
         }
+    }
+
+    /// Has the other end look at this one, as if bytes had been sent.
+    pub fn tell(&self) {
+        self.tell_reader();
     }
 
     /// Wakes the other end, whether it seems to sleep or not: what a process does that cannot see

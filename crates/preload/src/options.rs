@@ -155,6 +155,9 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
         Opt::ReceiveBuffer => number.clamp(1152, 1 << 29) * 2,
         _ => number,
     };
+    if option == Opt::Cork && value != 0 {
+        slot.set(Opt::Corked, 1);
+    }
     slot.set(option, value as u32);
     Ok(())
 }

@@ -172,16 +172,21 @@ unsafe extern "C" fn setsockopt(
     // SAFETY: as the caller says.
     let outcome = unsafe { set(state, &object, fd, (level, name), (value, len)) };
     if outcome.is_ok() {
-        tell_carrier(state, &object, fd);
+        tell_carrier(state, &object, fd, (level, name));
     }
     give(outcome.map(|()| 0))
 }
 
-/// The carrier heeds the options of what it carries.
-fn tell_carrier(state: &State, object: &Found, fd: c_int) {
+/// The carrier heeds the options of what it carries: it looks at them whenever it looks at the
+/// stream. Only those that may set something free it has to hear of at once.
+fn tell_carrier(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) {
+    const SET_FREE: [(c_int, c_int); 2] = [
+        (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+        (libc::IPPROTO_TCP, libc::TCP_CORK),
+    ];
     let slot = state.arena().own(object.slot());
-    if slot.flags() & flags::CARRIED != 0 || info::figures(state, object).is_some() {
-        object.stream(state, fd).wake();
+    if SET_FREE.contains(&which) && slot.flags() & flags::CARRIED != 0 {
+        object.stream(state, fd).tell();
     }
 }
 
