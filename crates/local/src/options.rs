@@ -119,7 +119,7 @@ impl PeerSlot<'_> {
 
 impl OwnSlot<'_> {
     /// Sets an option. `u32::MAX` takes it back. The carrier hears of it when it looks at the
-    /// stream the next time: see [`crate::Stream::wake`].
+    /// stream the next time: see [`crate::Stream::tell`].
     pub fn set(&self, option: Opt, value: u32) {
         self.set_option(option as usize, value.wrapping_add(1));
         self.turn_options();

@@ -6,7 +6,7 @@ use crate::open::{Plain, hide, high_up, kernel_name, option, plain, socket_flags
 use crate::real;
 use crate::state::{State, Whose};
 use crate::{options, wait};
-use gannet_local::meet::{self};
+use gannet_local::meet;
 use gannet_local::name::{self, Family, Place};
 use gannet_local::service::{self, Question};
 use gannet_local::slot::{self, State as Standing, flags};
@@ -360,7 +360,7 @@ fn accepted(state: &State, listener: &Found, met: meet::Met) -> Outcome<Accepted
     let slot = state.arena().own(met.slot);
     let parent = state.arena().own(listener.slot());
     slot.set_flags(parent.flags() & (flags::SIX | flags::DUAL));
-    options::inherit(&parent, &slot);
+    slot.inherit_options(*parent);
     let object = object::new(Kind::Stream, met.slot);
     if let Some(theirs) = met.theirs {
         if theirs.host() == state.settings().gateway {

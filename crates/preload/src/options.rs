@@ -234,20 +234,6 @@ fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
     (!time.is_zero()).then_some(time)
 }
 
-/// What an accepted stream has from its listener.
-pub(crate) fn inherit(listener: &OwnSlot<'_>, stream: &OwnSlot<'_>) {
-    for &(_, _, option) in PLAIN {
-        if let Some(value) = listener.get(option) {
-            stream.set(option, value);
-        }
-    }
-    for option in [Opt::LingerOn, Opt::LingerSeconds] {
-        if let Some(value) = listener.get(option) {
-            stream.set(option, value);
-        }
-    }
-}
-
 /// Whether the last close is to break the stream off (`SO_LINGER` with a time of 0).
 pub(crate) fn aborts(slot: &OwnSlot<'_>) -> bool {
     slot.is_on(Opt::LingerOn) && !slot.is_on(Opt::LingerSeconds)
