@@ -149,7 +149,7 @@ impl Janitor {
             let theirs = others.arena(peer.host).filter(|_| resolved);
             let stream = Stream::new(program, n, theirs.as_deref(), self.nothing.as_fd());
             if slot.receiver() & receiver::CLOSED == 0 {
-                stream.close(false);
+                stream.close(slot.aborts());
             }
             swept.ends.push(peer);
             let needed = match theirs {

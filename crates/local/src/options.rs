@@ -3,7 +3,7 @@
 //!
 //! A word holds the value plus one, so that 0 says "never set" and every default stays a default.
 
-use crate::slot::{OwnSlot, PeerSlot};
+use crate::slot::{OwnSlot, PeerSlot, flags};
 
 /// A socket option of one word. The values are those of setsockopt, an `int` each, unless it says
 /// otherwise.
@@ -93,9 +93,11 @@ pub enum Opt {
     /// `TCP_CORK` was on at some time: the program says itself what belongs together, and what it
     /// sets free must not wait for Nagle's algorithm.
     Corked,
+    /// `SO_RCVLOWAT`. Above 1 there is a flag too, which every look at a stream sees.
+    LowWater,
 }
 
-const _: () = assert!((Opt::Corked as usize) < crate::layout::slot::OPTION_COUNT);
+const _: () = assert!((Opt::LowWater as usize) < crate::layout::slot::OPTION_COUNT);
 
 /// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
 pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];
@@ -111,6 +113,11 @@ impl PeerSlot<'_> {
         self.get(option).is_some_and(|value| value != 0)
     }
 
+    /// Whether the end of this one is a reset (`SO_LINGER` with a time of 0).
+    pub fn aborts(&self) -> bool {
+        self.is_on(Opt::LingerOn) && !self.is_on(Opt::LingerSeconds)
+    }
+
     /// Changes whenever an option is set.
     pub fn options_turn(&self) -> u32 {
         self.option_turn()
@@ -122,6 +129,9 @@ impl OwnSlot<'_> {
     /// stream the next time: see [`crate::Stream::tell`].
     pub fn set(&self, option: Opt, value: u32) {
         self.set_option(option as usize, value.wrapping_add(1));
+        if option == Opt::LowWater {
+            self.note_low_water();
+        }
         self.turn_options();
     }
 
@@ -130,7 +140,17 @@ impl OwnSlot<'_> {
         for n in 0..crate::layout::slot::OPTION_COUNT {
             self.set_option(n, of.option(n));
         }
+        self.note_low_water();
         self.turn_options();
+    }
+
+    fn note_low_water(&self) {
+        match self.get(Opt::LowWater) {
+            Some(2..) => {
+                self.set_flags(flags::LOW_WATER);
+            }
+            _ => self.clear_flags(flags::LOW_WATER),
+        }
     }
 }
 
@@ -138,6 +158,21 @@ impl OwnSlot<'_> {
 mod tests {
     use super::*;
     use crate::{Arena, Geometry};
+
+    #[test]
+    fn a_low_water_mark_shows_among_the_flags() {
+        let (_file, arena) = Arena::create(7, Geometry::default()).unwrap();
+        let holder = arena.enter(1).unwrap();
+        let listener = arena.own(arena.allocate(holder, 0).unwrap());
+        let child = arena.own(arena.allocate(holder, 0).unwrap());
+        for (value, shows) in [(5, true), (1, false), (2, true)] {
+            listener.set(Opt::LowWater, value);
+            child.inherit_options(*listener);
+            for slot in [listener, child] {
+                assert_eq!(slot.flags() & flags::LOW_WATER != 0, shows, "{value}");
+            }
+        }
+    }
 
     #[test]
     fn what_was_never_set_is_told_from_zero() {

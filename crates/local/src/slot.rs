@@ -76,6 +76,10 @@ pub mod flags {
     pub const SENDS_NO_MORE: u32 = 512;
     /// Of datagrams: connected to the remote address, which is one of ours.
     pub const CONNECTED: u32 = 1024;
+    /// Less than [`crate::options::Opt::LowWater`] says is nothing to read yet.
+    pub const LOW_WATER: u32 = 2048;
+    /// What was sent last met nobody: the other end was closed. Over TCP a reset answers it.
+    pub const LOST: u32 = 4096;
 }
 
 /// Which slot of which program.

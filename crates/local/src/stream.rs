@@ -24,6 +24,7 @@
 
 use crate::arena::Arena;
 use crate::lock;
+use crate::options::Opt;
 use crate::sandbox;
 use crate::slot::{OwnSlot, PeerSlot, flags, receiver, sent};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -31,6 +32,9 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::fence;
+
+/// The greatest number that is an errno.
+const ERRNO_MOST: i32 = 133;
 
 /// A stretch of the caller's memory.
 #[derive(Clone, Copy, Debug)]
@@ -194,11 +198,20 @@ impl<'a> Stream<'a> {
     }
 
     /// The other end's descriptor is closed, and nothing was said: its process is dead. As TCP
-    /// does it: unread bytes make it a reset.
+    /// does it: unread bytes make it a reset, or that it asked for one.
     fn after_hang_up(&self, peer: PeerSlot<'_>) -> Hindrance {
-        match peer.consumed() == self.own.produced() {
+        match peer.consumed() == self.own.produced() && !peer.aborts() {
             true => Hindrance::End,
             false => Hindrance::Reset,
+        }
+    }
+
+    /// The errno of a stream that was broken off: what the other end said of it, if it is one.
+    pub fn reset_errno(&self) -> i32 {
+        let said = self.peer().map_or(0, |peer| peer.reason());
+        match said {
+            1..=ERRNO_MOST => said,
+            _ => Errno::CONNRESET.raw_os_error(),
         }
     }
 
@@ -437,8 +450,13 @@ impl<'a> Stream<'a> {
         let ended = matches!(there, Err(Hindrance::End | Hindrance::Reset))
             || self.peer().is_some_and(|peer| peer.sent() & sent::FIN != 0);
         let reset = matches!(there, Err(Hindrance::Reset)) || matches!(room, Err(Hindrance::Reset));
+        let flags = self.own.flags();
+        let reset = reset || flags & flags::LOST != 0;
         Readiness {
-            readable: !matches!(there, Err(Hindrance::Wait)),
+            readable: match there {
+                Ok(there) if flags & flags::LOW_WATER != 0 && !ended => there >= self.low_water(),
+                there => !matches!(there, Err(Hindrance::Wait)),
+            },
             writable: match room {
                 Ok(room) => is_writable(room, self.ring()),
                 Err(hindrance) => hindrance != Hindrance::Wait,
@@ -446,7 +464,19 @@ impl<'a> Stream<'a> {
             ended,
             hung_up: ended && finished || reset,
             // A reset that was told once is an end like another.
-            failed: reset && self.own.flags() & flags::TOLD == 0 || self.own.error() != 0,
+            failed: reset && flags & flags::TOLD == 0 || self.own.error() != 0,
+        }
+    }
+
+    /// How many bytes make the stream readable.
+    pub fn low_water(&self) -> u64 {
+        match self.own.flags() & flags::LOW_WATER {
+            0 => 1,
+            // More than there can ever be would be never.
+            _ => {
+                let wanted = self.own.get(Opt::LowWater).unwrap_or(1);
+                u64::from(wanted.min(self.peer_ring() / 2).max(1))
+            }
         }
     }
 

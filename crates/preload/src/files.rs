@@ -56,7 +56,10 @@ pub(crate) unsafe fn send_file(
                 }
             }
             Err(Hindrance::File(error)) => break Err(errno::raw(error)),
-            Err(hindrance) => break Err(transfer::refused(state, object, hindrance, 0)),
+            Err(hindrance) => {
+                let refused = transfer::refused(state, object, out, hindrance, 0);
+                break refused.and(Err(libc::EPIPE));
+            }
         }
     };
     if let Some(start) = start {

@@ -35,6 +35,7 @@ pub(crate) const PLAIN: &[(c_int, c_int, Opt)] = &[
     (libc::SOL_SOCKET, libc::SO_OOBINLINE, Opt::OobInline),
     (libc::SOL_SOCKET, libc::SO_PRIORITY, Opt::Priority),
     (libc::SOL_SOCKET, libc::SO_MARK, Opt::Mark),
+    (libc::SOL_SOCKET, libc::SO_RCVLOWAT, Opt::LowWater),
 ];
 
 /// The option of this level and name, if its value is an `int` kept in the slot.
@@ -153,6 +154,8 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
         // As the kernel has it: room for its own bookkeeping too.
         Opt::SendBuffer => number.clamp(2304, 1 << 29) * 2,
         Opt::ReceiveBuffer => number.clamp(1152, 1 << 29) * 2,
+        Opt::LowWater if number < 0 => c_int::MAX,
+        Opt::LowWater => number.max(1),
         _ => number,
     };
     if option == Opt::Cork && value != 0 {
@@ -232,9 +235,4 @@ fn timeout(fd: c_int, name: c_int) -> Option<Duration> {
     let time = get(fd, (libc::SOL_SOCKET, name), NO_TIME)?;
     let time = Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
     (!time.is_zero()).then_some(time)
-}
-
-/// Whether the last close is to break the stream off (`SO_LINGER` with a time of 0).
-pub(crate) fn aborts(slot: &OwnSlot<'_>) -> bool {
-    slot.is_on(Opt::LingerOn) && !slot.is_on(Opt::LingerSeconds)
 }

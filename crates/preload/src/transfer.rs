@@ -113,23 +113,18 @@ pub(crate) fn receive(
     }
     let keep = call & libc::MSG_PEEK != 0;
     let wanted = pieces.total();
-    if wanted == 0 {
-        return Ok(0);
-    }
-    let all = call & libc::MSG_WAITALL != 0;
     let mut done = 0;
     loop {
         match receive_once(state, object, fd, pieces, (done, keep)) {
             Ok(n) => {
                 done = if keep { n } else { done + n };
-                if done >= wanted || !all || n == 0 {
+                if n == 0 || done >= wanted || done >= least(state, object, fd, wanted, call) {
                     return Ok(done);
                 }
             }
-            Err(_) if done > 0 && !all => return Ok(done),
             Err(Hindrance::Wait) => {}
             Err(_) if done > 0 => return Ok(done),
-            Err(hindrance) => return ended(state, object, hindrance),
+            Err(hindrance) => return ended(state, object, fd, hindrance),
         }
         if !blocks(state, object, call) {
             wait::fruitless(state, object, fd);
@@ -150,6 +145,17 @@ pub(crate) fn receive(
     }
 }
 
+/// With how many bytes a call that may wait is content.
+fn least(state: &State, object: &Found, fd: c_int, wanted: usize, call: c_int) -> usize {
+    if call & libc::MSG_WAITALL != 0 {
+        return wanted;
+    }
+    match state.arena().own(object.slot()).flags() & flags::LOW_WATER {
+        0 => 1,
+        _ => object.stream(state, fd).low_water() as usize,
+    }
+}
+
 /// What a call that does not block says when there is nothing.
 fn nothing_now(state: &State, object: &Found, fd: c_int) -> Outcome<usize> {
     match receive_once(
@@ -160,7 +166,7 @@ fn nothing_now(state: &State, object: &Found, fd: c_int) -> Outcome<usize> {
         (0, true),
     ) {
         Err(Hindrance::Wait) | Ok(_) => Err(libc::EAGAIN),
-        Err(hindrance) => ended(state, object, hindrance),
+        Err(hindrance) => ended(state, object, fd, hindrance),
     }
 }
 
@@ -183,7 +189,7 @@ fn receive_once(
     unsafe { stream.receive(&pieces.after(done), 0, keep) }
 }
 
-fn ended(state: &State, object: &Object, hindrance: Hindrance) -> Outcome<usize> {
+fn ended(state: &State, object: &Object, fd: c_int, hindrance: Hindrance) -> Outcome<usize> {
     let slot = state.arena().own(object.slot());
     let error = slot.take_error();
     if error != 0 {
@@ -198,7 +204,7 @@ fn ended(state: &State, object: &Object, hindrance: Hindrance) -> Outcome<usize>
     }
     // A reset is told once; then the stream is just over.
     match slot.set_flags(flags::TOLD) & flags::TOLD {
-        0 => Err(libc::ECONNRESET),
+        0 => Err(object.stream(state, fd).reset_errno()),
         _ => Ok(0),
     }
 }
@@ -232,7 +238,9 @@ pub(crate) fn send(
             }
             Err(Hindrance::Wait) => {}
             Err(_) if done > 0 => return Ok(done),
-            Err(hindrance) => return Err(refused(state, object, hindrance, call)),
+            Err(hindrance) => {
+                return refused(state, object, fd, hindrance, call).map(|()| wanted);
+            }
         }
         if !blocks(state, object, call) {
             wait::fruitless(state, object, fd);
@@ -296,26 +304,37 @@ fn send_once(
     sent
 }
 
-/// The errno of a send that failed, and the signal that goes with it.
-pub(crate) fn refused(state: &State, object: &Object, hindrance: Hindrance, call: c_int) -> c_int {
+/// What a send comes to that cannot be done: an errno, and the signal that goes with it. The first
+/// after the other end has closed seems to succeed: over TCP it is answered by a reset, and there
+/// are programs that say good-bye to somebody who has left.
+pub(crate) fn refused(
+    state: &State,
+    object: &Object,
+    fd: c_int,
+    hindrance: Hindrance,
+    call: c_int,
+) -> Outcome<()> {
     let slot = state.arena().own(object.slot());
     let error = slot.take_error();
     if error != 0 {
         slot.set_flags(flags::TOLD);
-        return error;
+        return Err(error);
     }
     if let Hindrance::File(error) = hindrance {
-        return crate::errno::raw(error);
+        return Err(crate::errno::raw(error));
     }
     let own_end = slot.sent() & sent::FIN != 0;
     if hindrance == Hindrance::Reset && !own_end && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
-        return libc::ECONNRESET;
+        return Err(object.stream(state, fd).reset_errno());
     }
-    if call & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: a signal to this thread, as the kernel would send it.
-        unsafe { libc::raise(libc::SIGPIPE) };
+    let late = hindrance == Hindrance::End && !own_end;
+    if late {
+        if slot.set_flags(flags::LOST) & flags::LOST == 0 {
+            return Ok(());
+        }
+        slot.set_flags(flags::TOLD);
     }
-    libc::EPIPE
+    Err(not_connected(call))
 }
 
 /// The errno of a send on a socket that is not connected.

@@ -86,6 +86,38 @@ pub(super) const CASES: &[Case] = &[
         t.saw("second", sys::send(client, b"x", MSG_NOSIGNAL));
         t.saw("recv", sys::recv(client, 9, 0));
     }),
+    case("reset/send-to-a-closed-peer-by-SO_ERROR", |t| {
+        let (client, server) = t.pair();
+        sys::close(server);
+        ready(client, POLLRDHUP);
+        t.saw(
+            "first",
+            sys::sendmsg(client, &[b"x", b"y"], None, &[], MSG_NOSIGNAL),
+        );
+        ready(client, POLLERR | POLLHUP);
+        t.polled(sys::poll(&[(client, POLLIN | POLLOUT)], SOON));
+        for _ in 0..2 {
+            let error = sys::get_int(client, libc::SOL_SOCKET, libc::SO_ERROR);
+            t.saw("SO_ERROR", error);
+        }
+        t.polled(sys::poll(&[(client, POLLIN | POLLOUT)], SOON));
+        t.saw("getpeername", sys::getpeername(client).0);
+        t.saw("second", sys::send(client, b"x", MSG_NOSIGNAL));
+    }),
+    case("reset/send-to-a-dead-process", |t| {
+        let (client, server) = t.pair();
+        let pid = sys::fork(|| 0);
+        sys::close(server);
+        sys::waitpid(pid, 0);
+        ready(client, POLLRDHUP);
+        sys::handle(SIGPIPE, 0);
+        t.saw("first", sys::send(client, b"x", 0));
+        t.say(sys::signals_handled());
+        ready(client, POLLERR | POLLHUP);
+        t.saw("second", sys::send(client, b"x", 0));
+        t.say(sys::signals_handled());
+        t.saw("recv", sys::recv(client, 9, 0));
+    }),
     case("reset/data-kept-before-the-end", |t| {
         let (client, server) = t.pair();
         sys::send(server, b"bye", 0);

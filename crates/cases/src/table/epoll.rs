@@ -246,6 +246,16 @@ pub(super) const CASES: &[Case] = &[
         sys::write(to, b"x");
         t.epolled(sys::epoll_wait(epoll, 8, 0));
     }),
+    case("epoll_wait/SO_RCVLOWAT", |t| {
+        let (epoll, (client, server)) = (new(t), t.pair());
+        sys::set_int(server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 5);
+        ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN);
+        sys::send(client, b"abc", 0);
+        crate::talk::queued(server, 3);
+        t.epolled(sys::epoll_wait(epoll, 8, 20));
+        sys::send(client, b"de", 0);
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+    }),
     case("epoll_wait/nested", |t| {
         let (outer, inner, (client, server)) = (new(t), new(t), t.pair());
         ctl(inner, EPOLL_CTL_ADD, server, EPOLLIN);

@@ -28,6 +28,39 @@ pub(super) const CASES: &[Case] = &[
         t.saw("some", sys::recv(server, 0, 0));
         t.saw("rest", sys::recv(server, 9, 0));
     }),
+    case("recv/room-for-nothing-by-read", |t| {
+        let (client, server) = t.pair();
+        t.saw("read", sys::read(server, 0));
+        t.saw("readv", sys::readv(server, &[0, 0]));
+        sys::send(client, b"abc", 0);
+        ready(server, POLLIN);
+        t.saw("read", sys::read(server, 0));
+        t.saw("rest", sys::read(server, 9));
+        sys::shutdown(client, SHUT_WR);
+        ready(server, libc::POLLRDHUP);
+        t.saw("end", sys::recv(server, 0, 0));
+    }),
+    case("recv/SO_RCVLOWAT", |t| {
+        let (client, server) = t.pair();
+        sys::set_int(server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 5);
+        sys::send(client, b"abc", 0);
+        queued(server, 3);
+        t.saw("not waiting", sys::recv(server, 9, MSG_DONTWAIT));
+        let pid = sys::fork(|| {
+            for part in [&b"de"[..], b"f", b"gh"] {
+                pause(20);
+                sys::send(client, part, 0);
+            }
+            0
+        });
+        t.saw("waiting", sys::recv(server, 9, 0));
+        sys::waitpid(pid, 0);
+        sys::send(client, b"ij", 0);
+        t.saw("no more room", sys::recv(server, 2, 0));
+        sys::send(client, b"k", 0);
+        sys::shutdown(client, SHUT_WR);
+        t.saw("at the end", sys::recv(server, 9, 0));
+    }),
     case("recv/ENOTCONN", |t| {
         let fd = t.tcp();
         t.saw("fresh", sys::recv(fd, 9, 0));

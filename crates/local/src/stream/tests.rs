@@ -1,5 +1,6 @@
 //! Streams against a naive model, across threads and processes, and with a peer that lies.
 
+mod ends;
 mod hostile;
 
 use super::*;

@@ -3,7 +3,7 @@
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
-use crate::{epoll, options, real};
+use crate::{epoll, real};
 use gannet_local::slot::flags;
 use libc::{c_int, c_uint, c_ulong};
 
@@ -23,7 +23,7 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
             }
             crate::wait::look_for_answer(state, object, fd);
             let stream = object.stream(state, fd);
-            stream.close(options::aborts(&slot));
+            stream.close(slot.aborts());
             let generation = slot.generation();
             let forgotten = object.theirs().is_some() && stream.is_forgotten();
             arena.let_go(state.holder(), object.slot());

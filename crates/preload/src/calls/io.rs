@@ -85,6 +85,20 @@ fn receive(
     }
 }
 
+/// As [`receive`]; but to read nothing succeeds, as the kernel's `read` does.
+fn read_some(
+    found: &(&'static State, Found),
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Option<Outcome<usize>> {
+    let transfers = matches!(found.1.kind(), Kind::Stream | Kind::Datagrams);
+    if transfers && pieces.total() == 0 {
+        return Some(Ok(0));
+    }
+    receive(found, fd, pieces, call)
+}
+
 fn send(
     (state, object): &(&'static State, Found),
     fd: c_int,
@@ -101,12 +115,8 @@ fn send(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
-    if len == 0 && datagrams_of(fd).is_some() {
-        // Takes no datagram, as the kernel's `read` does not.
-        return 0;
-    }
     if let Some(found) = stream(fd)
-        && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), 0)
+        && let Some(outcome) = read_some(&found, fd, &Pieces::one(to.cast(), len), 0)
     {
         return give_len(outcome);
     }
@@ -129,7 +139,7 @@ unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize
 unsafe extern "C" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
     if let Some(found) = stream(fd)
         // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), receive) }
+        && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), read_some) }
     {
         return give_len(outcome);
     }
@@ -170,7 +180,7 @@ unsafe extern "C" fn preadv2(
 ) -> ssize_t {
     if let Some(found) = stream(fd)
         // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { at(&found, fd, (iov, n), (offset, how), receive) }
+        && let Some(outcome) = unsafe { at(&found, fd, (iov, n), (offset, how), read_some) }
     {
         return give_len(outcome);
     }

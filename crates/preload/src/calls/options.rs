@@ -132,11 +132,16 @@ fn pending_error(state: &State, object: &Found, fd: c_int) -> c_int {
     if error != 0 || slot.state() == Standing::SynSent {
         return error;
     }
-    let reset = object.stream(state, fd).readiness().failed;
-    if reset && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
-        return libc::ECONNRESET;
+    let stream = object.stream(state, fd);
+    if !stream.readiness().failed {
+        return 0;
     }
-    0
+    let before = slot.set_flags(flags::TOLD);
+    match (before & flags::TOLD, before & flags::LOST) {
+        (0, 0) => stream.reset_errno(),
+        (0, _) => libc::EPIPE,
+        _ => 0,
+    }
 }
 
 #[unsafe(no_mangle)]
