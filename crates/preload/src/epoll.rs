@@ -148,8 +148,7 @@ pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int, wanted: u32
         }
         Kind::Datagrams => crate::datagrams::ready(state, object, fd),
         Kind::Epoll => object.set().map_or(0, |set| set.ready_itself(state)),
-        Kind::Bound => OUT | HUP,
-        Kind::Listener | Kind::Hidden | Kind::Free => 0,
+        Kind::Bound | Kind::Listener | Kind::Hidden | Kind::Free => 0,
     }
 }
 
@@ -205,7 +204,12 @@ pub(crate) unsafe fn control(
     }
     let mut inside = set.lock();
     inside.make_own(state);
-    let found = object::find(fd).filter(|object| object.kind() != Kind::Epoll || is_mixed(object));
+    let found = object::find(fd).filter(|object| match object.kind() {
+        Kind::Epoll => is_mixed(object),
+        // The kernel answers for it until it listens or connects.
+        Kind::Bound => false,
+        _ => true,
+    });
     let Some(object) = found else {
         // SAFETY: as the caller says.
         errno::of(unsafe { real::epoll_ctl(set_fd, what, fd, event) })?;

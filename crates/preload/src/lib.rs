@@ -4,7 +4,7 @@
 //! * `calls/`: the functions that take the C library's place
 //! * `state.rs`: this process as part of a carried program; what is ours and what the kernel's
 //! * `object.rs`: what a descriptor stands for
-//! * `open.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` for addresses of ours
+//! * `open.rs`, `bound.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` at addresses of ours
 //! * `transfer.rs`, `files.rs`: bytes; `wait.rs`: sleeping
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
@@ -18,6 +18,7 @@
 
 mod address;
 mod begin;
+mod bound;
 mod by_number;
 mod calls;
 mod datagrams;

@@ -1,73 +1,29 @@
-//! Listening: what `bind`, `listen` and `accept` do for addresses of ours.
+//! Listening: what `listen` and `accept` do. Sockets at one address of ours begin in `bound.rs`.
 
 use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::open::{Plain, hide, high_up, kernel_name, option, plain, socket_flags};
 use crate::real;
 use crate::state::{State, Whose};
-use crate::{options, wait};
+use crate::{bound, options, wait};
 use gannet_local::meet;
 use gannet_local::name::{self, Family, Place};
 use gannet_local::service::{self, Question};
 use gannet_local::slot::{self, State as Standing, flags};
 use libc::c_int;
-use rustix::fd::{BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use std::net::{IpAddr, SocketAddr};
 
-/// `bind` to an address of ours: the kernel does not have it, so the name is taken here.
-pub(crate) fn bind(state: &State, fd: c_int, to: SocketAddr) -> Outcome<()> {
-    let Some(plain) = plain(fd) else {
-        return Err(libc::EADDRNOTAVAIL);
-    };
-    if kernel_name(fd).is_some_and(|name| name.port() != 0) {
-        return Err(libc::EINVAL);
-    }
-    if !state.settings().addresses.contains(&to.ip()) {
-        return Err(libc::EADDRNOTAVAIL);
-    }
-    if !object::fits(fd) {
-        return Err(libc::EMFILE);
-    }
-    if !plain.stream {
-        return crate::datagrams::bind(state, fd, plain, to);
-    }
-    let family = match to {
-        SocketAddr::V4(_) => Family::Four,
-        SocketAddr::V6(_) => Family::Six,
-    };
-    let share = option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Some(1);
-    let (hidden, local) = take_name(state, family, to, share)?;
-    let n = new_slot(state, fd, plain, local, slot::Kind::Listener)?;
-    let object = object::new(Kind::Bound, n);
-    hide(&object, high_up(hidden).into_raw_fd());
-    object::put(fd, &object);
-    Ok(())
-}
-
-/// Takes the listener's name for `to`, or for a port nobody has.
-fn take_name(
+/// Takes the name of a listener at `place`, or one of those that sockets with `SO_REUSEPORT` share.
+pub(crate) fn take(
     state: &State,
     family: Family,
-    to: SocketAddr,
+    place: Place,
+    port: u16,
     share: bool,
-) -> Outcome<(OwnedFd, SocketAddr)> {
-    let mut local = to;
-    for _ in 0..1000 {
-        if to.port() == 0 {
-            local = state.fresh(to.ip());
-        }
-        match take(state, family, Place::At(local.ip()), local.port(), share) {
-            Ok(fd) => return Ok((fd, local)),
-            Err(libc::EADDRINUSE) if to.port() == 0 => continue,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(libc::EADDRINUSE)
-}
-
-fn take(state: &State, family: Family, place: Place, port: u16, share: bool) -> Outcome<OwnedFd> {
+) -> Outcome<OwnedFd> {
     let network = state.peers().network();
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let numbers = match share {
@@ -82,11 +38,16 @@ fn take(state: &State, family: Family, place: Place, port: u16, share: bool) -> 
             break;
         }
     }
+    if !share && outcome.is_ok() {
+        // The first of those who share a port keeps those out who do not.
+        let name = name::listener(network, family, place, port, 1).map_err(errno::raw)?;
+        meet::bind(&name, flags).map_err(errno::raw)?;
+    }
     outcome
 }
 
 /// A slot for a socket that listens or is bound.
-fn new_slot(
+pub(crate) fn new_slot(
     state: &State,
     fd: c_int,
     plain: Plain,
@@ -123,7 +84,7 @@ pub(crate) fn family_flags(plain: Plain) -> u32 {
 pub(crate) fn listen(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> {
     if let Some(object) = object::find(fd) {
         return match object.kind() {
-            Kind::Bound => listen_at_ours(state, &object, backlog).map(|()| true),
+            Kind::Bound => bound::listen(state, &object, fd, backlog).map(|()| true),
             Kind::Listener => Ok(true),
             Kind::Stream => Err(libc::EINVAL),
             Kind::Datagrams => Err(libc::EOPNOTSUPP),
@@ -162,21 +123,10 @@ fn is_shared(state: &State, ip: IpAddr) -> bool {
     state.whose(ip) == Whose::Loopback
 }
 
-fn start(fd: &OwnedFd, backlog: c_int) -> Outcome<()> {
+pub(crate) fn start(fd: impl AsFd, backlog: c_int) -> Outcome<()> {
     // A queue that is too short would turn away what TCP would only delay.
     let backlog = backlog.clamp(1024, 65_535);
     rustix::net::listen(fd, backlog).map_err(errno::raw)
-}
-
-fn listen_at_ours(state: &State, object: &Found, backlog: c_int) -> Outcome<()> {
-    for hidden in object.hidden() {
-        // SAFETY: hidden descriptors are open while the object has them.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(hidden) };
-        rustix::net::listen(borrowed, backlog.clamp(1024, 65_535)).map_err(errno::raw)?;
-    }
-    object.become_kind(Kind::Listener);
-    announce(state, object.slot());
-    Ok(())
 }
 
 /// The places where a socket that listens at the kernel listens for the network's programs too.
@@ -194,17 +144,15 @@ fn take_places(
     };
     let share = option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Some(1);
     let everywhere = name.ip().is_unspecified();
-    let mut places = vec![Place::Loopback];
+    let mut places = vec![(family, Place::Loopback)];
     if everywhere {
-        places.push(Place::All(state.host()));
+        places.push((family, Place::All(state.host())));
         // By these other programs of the network find it without a carrier in between.
-        let own = state.settings().addresses.iter();
-        let own = own.filter(|ip| family == Family::Both || ip.is_ipv4() != plain.six);
-        places.extend(own.map(|ip| Place::At(*ip)));
+        places.extend(bound::own_places(state, plain));
     }
     places.truncate(object::HIDDEN);
     let mut hidden = Vec::new();
-    for place in places {
+    for (family, place) in places {
         match take(state, family, place, name.port(), share) {
             Ok(listener) => {
                 start(&listener, backlog)?;
@@ -252,7 +200,7 @@ fn set_kernel_nonblocking(fd: c_int) {
 }
 
 /// Tells the carrier, which listens at the links.
-fn announce(state: &State, n: u32) {
+pub(crate) fn announce(state: &State, n: u32) {
     state.arena().own(n).set_state(Standing::Listen);
     let network = state.peers().network();
     let _ = service::ask(network, state.host(), Question::Listen(n));
@@ -280,10 +228,16 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
     }
 }
 
-/// `shutdown` of a listener: it is the kernel's alone from now on, and listens no more. Whoever
-/// waits in `accept` wakes, whoever was not accepted sees a reset.
+/// `shutdown` of a listener: it listens no more, and is the kernel's alone from now on or bound to
+/// its address of ours. Whoever waits in `accept` wakes, whoever was not accepted sees a reset.
 pub(crate) fn end_listening(state: &State, object: &Found, fd: c_int, how: c_int) -> c_int {
-    let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;
+    if how == libc::SHUT_WR {
+        // The kernel's listeners have nothing to write either.
+        return 0;
+    }
+    let slot = state.arena().own(object.slot());
+    let blocks = slot.flags() & flags::NONBLOCKING == 0;
+    let alone = bound::is_alone(fd).then(|| bound::Before::of(&slot));
     object.become_kind(Kind::Bound);
     for hidden in object.hidden() {
         // SAFETY: no pointers.
@@ -298,13 +252,20 @@ pub(crate) fn end_listening(state: &State, object: &Found, fd: c_int, how: c_int
     }
     crate::calls::fds::finish(state, object, fd);
     // SAFETY: no pointers.
-    unsafe {
-        if blocks {
-            let now = real::fcntl(fd, libc::F_GETFL, 0);
-            real::fcntl(fd, libc::F_SETFL, (now & !libc::O_NONBLOCK) as usize);
+    let ended = unsafe {
+        let now = real::fcntl(fd, libc::F_GETFL, 0) & !libc::O_NONBLOCK;
+        let now = if blocks { now } else { now | libc::O_NONBLOCK };
+        real::fcntl(fd, libc::F_SETFL, now as usize);
+        if alone.is_none() {
+            real::shutdown(fd, how)
+        } else {
+            0
         }
-        real::shutdown(fd, how)
+    };
+    if let Some(before) = alone {
+        before.bind_again(state, &descriptors);
     }
+    ended
 }
 
 /// What was accepted.

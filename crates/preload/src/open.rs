@@ -5,7 +5,7 @@ use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{State, Whose};
-use crate::{address, listen, options, wait};
+use crate::{address, bound, listen, options, wait};
 use gannet_local::meet::{self, Wish};
 use gannet_local::name::{self, Family, Place};
 use gannet_local::slot::{self, State as Standing, flags};
@@ -134,25 +134,30 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
     if mapped && plain(fd).is_some_and(|plain| plain.six_only) {
         return None;
     }
+    let named = to;
     let to = meet::plain(to);
-    let bound = match object::find(fd) {
+    let before = match object::find(fd) {
         Some(object) => match object.kind() {
             Kind::Stream => return Some(again(state, &object, fd)),
             Kind::Listener => return Some(Err(libc::EISCONN)),
-            Kind::Datagrams => return None,
-            _ => Some(object),
+            Kind::Bound => Some(object),
+            _ => return None,
         },
         None => None,
     };
     let to = reachable(to);
     let whose = state.whose(to.ip());
     if whose == Whose::Kernel {
-        return bound.map(|_| Err(libc::ENETUNREACH));
+        return before.map(|_| Err(libc::ENETUNREACH));
     }
+    let plain = plain(fd)?;
     if !object::fits(fd) {
         return (whose == Whose::Ours).then_some(Err(libc::EMFILE));
     }
-    let plain = plain(fd)?;
+    if plain.stream && named.is_ipv6() != plain.six {
+        // The kernel says what is wrong.
+        return None;
+    }
     if plain.six_only && to.is_ipv4() {
         return Some(Err(libc::ENETUNREACH));
     }
@@ -163,14 +168,20 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
     if option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(1) || is_connected(fd) {
         return None;
     }
-    let local = match local_for(state, fd, bound.as_ref(), to.ip()) {
+    if bound::has_failed(fd) {
+        return Some(bound::connect_at_kernel(fd, to, plain.six));
+    }
+    let local = match local_for(state, fd, before.as_ref(), to.ip()) {
         Ok(local) => local,
         Err(error) => return Some(Err(error)),
     };
     let flags = socket_flags(fd);
     match open(state, local, to, whose, flags) {
         Ok(Some((met, carried))) => Some(opened(state, fd, plain, met, carried, flags)),
-        Ok(None) => bound.map(|_| Err(libc::ECONNREFUSED)),
+        Ok(None) => before.map(|_| Err(libc::ECONNREFUSED)),
+        Err(libc::ECONNREFUSED) if flags.contains(SocketFlags::NONBLOCK) => {
+            Some(bound::refused_later(fd, plain))
+        }
         Err(error) => Some(Err(error)),
     }
 }
@@ -197,9 +208,13 @@ pub(crate) fn is_connected(fd: c_int) -> bool {
     unsafe { real::getpeername(fd, (&raw mut storage).cast(), &raw mut len) == 0 }
 }
 
-fn local_for(state: &State, fd: c_int, bound: Option<&Found>, to: IpAddr) -> Outcome<SocketAddr> {
-    if let Some(object) = bound {
-        return Ok(state.arena().own(object.slot()).local());
+fn local_for(state: &State, fd: c_int, before: Option<&Found>, to: IpAddr) -> Outcome<SocketAddr> {
+    if let Some(object) = before {
+        let local = state.arena().own(object.slot()).local();
+        return Ok(match local.port() {
+            0 => state.fresh(local.ip()),
+            _ => local,
+        });
     }
     let source = state.source_for(to).ok_or(libc::ENETUNREACH)?;
     let name = kernel_name(fd);

@@ -80,7 +80,7 @@ fn receive(
     match object.kind() {
         Kind::Stream => Some(transfer::receive(state, object, fd, pieces, call)),
         Kind::Datagrams => Some(datagrams::receive(state, object, fd, pieces, call)),
-        Kind::Bound | Kind::Listener => Some(Err(libc::ENOTCONN)),
+        Kind::Listener => Some(Err(libc::ENOTCONN)),
         _ => None,
     }
 }
@@ -108,7 +108,7 @@ fn send(
     match object.kind() {
         Kind::Stream => Some(transfer::send(state, object, fd, pieces, call)),
         Kind::Datagrams => datagrams::send(state, object, fd, pieces, call),
-        Kind::Bound | Kind::Listener => Some(Err(transfer::not_connected(call))),
+        Kind::Listener => Some(Err(transfer::not_connected(call))),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
-use crate::{datagrams, info, options, real, wait};
+use crate::{bound, datagrams, info, options, real, wait};
 use gannet_local::options::{CONGESTION, Opt};
 use gannet_local::slot::{State as Standing, flags};
 use libc::{c_int, c_void, socklen_t};
@@ -50,7 +50,32 @@ unsafe extern "C" fn getsockopt(
         return give(unsafe { give_bytes(&error.to_ne_bytes(), *len, (value, len)) });
     }
     // SAFETY: passed on.
-    unsafe { real::getsockopt(fd, level, name, value, len) }
+    let got = unsafe { real::getsockopt(fd, level, name, value, len) };
+    if got == 0 && object::find(fd).is_some_and(|object| object.kind() == Kind::Listener) {
+        // SAFETY: the caller's places, which the kernel has written.
+        unsafe { is_a_listener((level, name), value.cast(), *len) };
+    }
+    got
+}
+
+/// What the kernel does not say of a socket that listens at our side alone.
+///
+/// # Safety
+/// `value` can be written for `len` bytes.
+unsafe fn is_a_listener(which: (c_int, c_int), value: *mut u8, len: socklen_t) {
+    let said = match which {
+        (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => 1,
+        (libc::IPPROTO_TCP, libc::TCP_INFO) => Standing::Listen as u8,
+        _ => return,
+    };
+    let first = match which.0 {
+        libc::SOL_SOCKET if cfg!(target_endian = "big") => 3,
+        _ => 0,
+    };
+    if first < len as usize {
+        // SAFETY: within the caller's place.
+        unsafe { value.add(first).write(said) };
+    }
 }
 
 enum Answer {
@@ -159,6 +184,10 @@ unsafe extern "C" fn setsockopt(
     match object.kind() {
         Kind::Stream => {}
         Kind::Listener | Kind::Bound => {
+            let six_only = (level, name) == (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+            if six_only && bound::has_port(state, &object) {
+                return give(Err(libc::EINVAL));
+            }
             // SAFETY: passed on.
             let set = unsafe { real::setsockopt(fd, level, name, value, len) };
             if set == 0 {

@@ -5,7 +5,7 @@ use crate::listen::{self as listening, Accepted};
 use crate::object::{self, Found, Kind};
 use crate::open;
 use crate::state::{self, State, Whose};
-use crate::{address, datagrams, note, real, wait};
+use crate::{address, bound, datagrams, note, real, wait};
 use gannet_local::meet;
 use gannet_local::slot::{self, flags};
 use libc::{c_int, sockaddr, socklen_t};
@@ -64,17 +64,24 @@ unsafe fn bind_ours(
     to: *const sockaddr,
     len: socklen_t,
 ) -> Option<Outcome<()>> {
-    if let Some(object) = object::find(fd)
-        && matches!(object.kind(), Kind::Stream | Kind::Bound | Kind::Datagrams)
-    {
-        return Some(Err(libc::EINVAL));
+    if let Some(object) = object::find(fd) {
+        match object.kind() {
+            Kind::Bound if bound::give_up(state, &object, fd) => {}
+            Kind::Stream | Kind::Listener | Kind::Bound | Kind::Datagrams => {
+                return Some(Err(libc::EINVAL));
+            }
+            _ => {}
+        }
     }
     // SAFETY: as the caller says.
     let named = unsafe { address::read(to, len) }.ok()??;
     let to = meet::plain(named);
     match state.whose(to.ip()) {
-        Whose::Ours => fits(fd, named, len).then(|| listening::bind(state, fd, to)),
-        Whose::Loopback | Whose::Kernel => None,
+        Whose::Ours => fits(fd, named, len).then(|| bound::bind(state, fd, to)),
+        Whose::Loopback | Whose::Kernel => {
+            let taken = fits(fd, named, len) && bound::occupied(state, fd, to);
+            taken.then_some(Err(libc::EADDRINUSE))
+        }
     }
 }
 
@@ -172,8 +179,12 @@ unsafe extern "C" fn accept4(
         // SAFETY: passed on.
         return unsafe { real::accept4(fd, to, len, wanted) };
     };
-    if object.kind() != Kind::Listener {
-        return give(Err(libc::EINVAL));
+    match object.kind() {
+        Kind::Listener => {}
+        Kind::Datagrams => return give(Err(libc::EOPNOTSUPP)),
+        Kind::Stream => return give(Err(libc::EINVAL)),
+        // SAFETY: passed on.
+        _ => return unsafe { real::accept4(fd, to, len, wanted) },
     }
     if wanted & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
         return give(Err(libc::EINVAL));
@@ -291,8 +302,10 @@ unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     };
     match object.kind() {
         Kind::Stream => give(shut(state, &object, fd, how).map(|()| 0)),
-        Kind::Bound => give(Err(libc::ENOTCONN)),
         Kind::Datagrams => give(datagrams::shut(state, &object, fd, how).map(|()| 0)),
+        Kind::Listener if !(libc::SHUT_RD..=libc::SHUT_RDWR).contains(&how) => {
+            give(Err(libc::EINVAL))
+        }
         Kind::Listener => listening::end_listening(state, &object, fd, how),
         // SAFETY: no pointers.
         _ => unsafe { real::shutdown(fd, how) },
