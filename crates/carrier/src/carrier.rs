@@ -14,8 +14,8 @@ use gannet::settings::Knob;
 use gannet::{Event, Host, Poller};
 use gannet_local::name::Network;
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, HostId, Spin};
-use rustix::fd::{AsFd, OwnedFd};
+use gannet_local::{Arena, HostId, Spin, bell};
+use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
@@ -79,6 +79,11 @@ impl Carrier {
         let strangers = Strangers::new()?;
         kernel.add(gateway.listener(), Token::Gateway)?;
         kernel.add(&service, Token::Service)?;
+        if let Some(bell) = &gateway.bell {
+            kernel.add(bell, Token::Bell)?;
+            gateway.watcher.hang_bell();
+        }
+        bell::set_ringer(bell::ringer()?.into_raw_fd());
         kernel.add(strangers.bell(), Token::Helper)?;
         let guardian = config.guardian.and_then(guard);
         if let Some(guardian) = &guardian {
@@ -166,14 +171,16 @@ impl Carrier {
         (&mut self.gateway, tools)
     }
 
-    /// What all of them send leaves together.
+    /// What all of them send leaves together, and whoever sleeps on several of them is woken once.
     fn look_at_flows(&mut self) -> bool {
         if !self.gateway.has_work() {
             return false;
         }
         let together = self.host.gather();
+        self.gateway.arena().gather();
         let (gateway, tools) = self.tools();
         gateway.look(&tools);
+        self.gateway.arena().ring_gathered();
         drop(together);
         true
     }
@@ -294,6 +301,12 @@ impl Carrier {
             Token::Question(number) => self.questions.read(number, &mut asked),
             Token::Helper => self.strangers.take_in(),
             Token::Process(entry) => self.process_ended(entry as usize),
+            Token::Bell => {
+                // Its news is heard in every turn.
+                if let Some(bell) = &self.gateway.bell {
+                    bell::silence(bell);
+                }
+            }
             Token::Guardian => self.guardian = None,
         }
         for question in asked {

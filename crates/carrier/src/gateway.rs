@@ -29,6 +29,8 @@ pub(crate) struct Gateway {
     /// The program's number.
     program: HostId,
     pub(crate) watcher: Watcher,
+    /// What wakes the carrier when it has news; without one the streams do.
+    pub(crate) bell: Option<OwnedFd>,
     /// By slot.
     pub(crate) flows: Vec<Option<Box<Flow>>>,
     pub(crate) doors: Doors,
@@ -67,13 +69,16 @@ impl Gateway {
         peers.insert(program.clone());
         let listener = meet::bind(&name::gateway(network, program.host())?, SOCKET)?;
         rustix::net::listen(&listener, 4096)?;
+        let watcher = Watcher::new(arena, holder);
+        let bell = watcher.make_bell();
         Ok(Gateway {
             peers,
             file,
             holder,
             listener,
             program: program.host(),
-            watcher: Watcher::new(arena, holder),
+            watcher,
+            bell,
             flows: Vec::new(),
             doors: Doors::default(),
             list: Vec::new(),

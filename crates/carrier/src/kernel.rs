@@ -27,6 +27,8 @@ pub(crate) enum Token {
     Guardian,
     /// A stream: woken, or hung up.
     Flow(u32),
+    /// Some streams have news.
+    Bell,
 }
 
 impl Token {
@@ -39,6 +41,7 @@ impl Token {
             Token::Process(n) => (4, n),
             Token::Guardian => (5, 0),
             Token::Flow(n) => (6, n),
+            Token::Bell => (7, 0),
         };
         kind << 32 | u64::from(n)
     }
@@ -52,7 +55,8 @@ impl Token {
             3 => Token::Helper,
             4 => Token::Process(n),
             5 => Token::Guardian,
-            _ => Token::Flow(n),
+            6 => Token::Flow(n),
+            _ => Token::Bell,
         }
     }
 }
@@ -128,6 +132,7 @@ mod tests {
             Token::Process(511),
             Token::Guardian,
             Token::Flow(u32::MAX),
+            Token::Bell,
         ] {
             assert_eq!(Token::unpack(token.pack()), token);
         }

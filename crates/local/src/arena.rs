@@ -8,6 +8,7 @@
 //! allocated ones; which processes hold it stands in a bitmap for each process, so that the
 //! carrier can tell, after a process died at any instruction, what nobody holds any more.
 
+use crate::bell::Gathering;
 use crate::layout::{Geometry, MAGIC, PROCESSES, SLEEPERS, header, process, sleeper, slot};
 use crate::lock;
 use crate::memory::{self, Mapping};
@@ -32,6 +33,7 @@ pub struct Arena {
     pub(crate) memory: Mapping,
     pub(crate) geometry: Geometry,
     host: HostId,
+    pub(crate) gathering: Gathering,
 }
 
 impl Arena {
@@ -64,6 +66,7 @@ impl Arena {
             memory,
             geometry,
             host,
+            gathering: Gathering::default(),
         };
         arena.memory.word(header::ENTRIES).store(1, Relaxed);
         arena.become_process(TRANSIT, std::process::id());
@@ -91,6 +94,7 @@ impl Arena {
             memory,
             geometry,
             host,
+            gathering: Gathering::default(),
         })
     }
 

@@ -7,7 +7,7 @@
 //! The memory is sparse: what nobody touched costs nothing.
 
 /// Tells an arena of this layout from anything else.
-pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0002;
+pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0003;
 
 /// Processes of one program at a time.
 pub const PROCESSES: usize = 512;
@@ -111,6 +111,11 @@ impl Geometry {
         self.news(ring) + 128 + (turn as usize % NEWS_ENTRIES) * 8
     }
 
+    /// Where it stands that sleeper `watch` was woken, of those whom ring `ring` is for.
+    pub(crate) fn rung(self, ring: usize, watch: u32) -> usize {
+        self.news(ring) + news::RUNG + (watch as usize % news::RUNG_WORDS) * 4
+    }
+
     pub(crate) fn log_entry(self, n: usize) -> usize {
         let first = (self.first_news() + NEWS_RINGS * NEWS_BYTES).next_multiple_of(64);
         first + (n % LOG_ENTRIES) * LOG_ENTRY_BYTES
@@ -189,13 +194,20 @@ pub(crate) mod sleeper {
     pub(crate) const ARMED: usize = 0;
     /// Process entry that uses it, plus one; 0: free.
     pub(crate) const OWNER: usize = 4;
+    /// 1 when it has a bell.
+    pub(crate) const BELL: usize = 8;
 }
 
 /// Words of a news ring.
 pub(crate) mod news {
     /// For whom: the number of a host, 0 while free.
     pub(crate) const FOR: usize = 0;
+    /// The sleeps that were ended by a bell, several sleepers to a word.
+    pub(crate) const RUNG: usize = 8;
+    pub(crate) const RUNG_WORDS: usize = 14;
     pub(crate) const TAIL: usize = 64;
+
+    const _: () = assert!(RUNG + 4 * RUNG_WORDS <= TAIL);
 }
 
 /// Words of a slot, sorted by who writes them: one cache line each.

@@ -5,7 +5,7 @@
 //! * [`options`]: socket options; [`Figures`]: what TCP knows of a connection
 //! * [`Stream`]: bytes from one end to the other, in user space
 //! * [`lock`]: among the threads and processes of one program; survives its holder's death
-//! * [`news`]: which of many streams changed
+//! * [`news`]: which of many streams changed; [`bell`]: what wakes whoever waits for that
 //! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
 //! * [`datagram`]: records of a stream that are datagrams; [`Record`]: one that was received
 //! * [`log`]: which sockets were carried and which were not, for people
@@ -17,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod arena;
+pub mod bell;
 pub mod datagram;
 mod figures;
 mod layout;

@@ -86,6 +86,11 @@ impl Mapping {
         self.len
     }
 
+    /// Whether this process alone can write here, see [`create`].
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone
+    }
+
     /// Whether this process may write here.
     pub(crate) fn is_writable(&self) -> bool {
         self.writable

@@ -6,6 +6,7 @@
 //! gannet/NETWORK/g/HOST                     streams to the carrier: its way to everywhere else
 //! gannet/NETWORK/l/FAMILY/ADDRESS/PORT/N    a listener; FAMILY is 4, 6 or d for both
 //! gannet/NETWORK/c/HOST/SLOT/GENERATION     a stream's opening end: which slot is behind it
+//! gannet/b/HOST/SLEEPER                     the bell of somebody who sleeps on many streams
 //! ```
 
 use crate::slot::SlotName;
@@ -82,6 +83,14 @@ pub fn carrier(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
 /// As [`carrier`].
 pub fn gateway(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
     unix(format!("gannet/{:016x}/g/{host:016x}", network.0))
+}
+
+/// The bell of sleeper `watch` of the program `host`.
+///
+/// # Errors
+/// As [`carrier`].
+pub fn bell(host: u64, watch: u32) -> Result<SocketAddrUnix, Errno> {
+    unix(format!("gannet/b/{host:016x}/{watch}"))
 }
 
 /// A listener, the `n`th of those who share the port.

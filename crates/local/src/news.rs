@@ -15,8 +15,10 @@
 //! of its streams once. News is a hint; what is true stands in the slots.
 
 use crate::arena::{Arena, HostId};
+use crate::bell;
 use crate::layout::{NEWS_ENTRIES, NEWS_RINGS, SLEEPERS, header, news, sleeper};
 use crate::slot::PeerSlot;
+use rustix::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -28,9 +30,11 @@ pub const ALWAYS: u32 = u32::MAX;
 const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
 
 impl Arena {
-    /// Tells the watcher of `peer`, a slot of `theirs`. True when it has to be woken.
+    /// Tells the watcher of `peer`, a slot of `theirs`. True when it has to be woken by way of the
+    /// stream, since it has no bell, or this process cannot ring.
     pub(crate) fn news_for(&self, theirs: &Arena, peer: PeerSlot<'_>, woken: &AtomicU32) -> bool {
-        match self.news_ring(theirs.host()) {
+        let ring = self.news_ring(theirs.host());
+        match ring {
             Some(ring) => {
                 let tail = self.memory.long(self.geometry.news(ring) + news::TAIL);
                 let turn = tail.fetch_add(1, SeqCst);
@@ -53,7 +57,22 @@ impl Arena {
         }
         let at = theirs.geometry.sleeper(watch as usize - 1);
         let armed = theirs.memory.word(at + sleeper::ARMED).load(Acquire);
-        armed != 0 && woken.swap(armed, Relaxed) != armed
+        if armed == 0 {
+            return false;
+        }
+        let belled = theirs.memory.word(at + sleeper::BELL).load(Relaxed) != 0;
+        if let Some(ring) = ring.filter(|_| belled && bell::can_ring()) {
+            let sleeper = bell::Sleeper {
+                host: theirs.host(),
+                watch,
+                armed,
+                note: self.geometry.rung(ring, watch),
+            };
+            if self.ring_for(sleeper) {
+                return false;
+            }
+        }
+        woken.swap(armed, Relaxed) != armed
     }
 
     /// The ring for program `host`, opened when there is none yet.
@@ -84,6 +103,12 @@ impl Arena {
             if host != 0 && is_gone(host) {
                 let tail = self.memory.long(self.geometry.news(n) + news::TAIL);
                 tail.fetch_add(NEWS_ENTRIES as u64, SeqCst);
+                // Another program numbers its sleeps anew.
+                for watch in 0..news::RUNG_WORDS as u32 {
+                    self.memory
+                        .word(self.geometry.rung(n, watch))
+                        .store(0, Relaxed);
+                }
                 let _ = owner.compare_exchange(host, 0, AcqRel, Acquire);
             }
         }
@@ -97,6 +122,10 @@ impl Arena {
                 let owner = self.memory.word(self.geometry.sleeper(n) + sleeper::OWNER);
                 let taken = owner.compare_exchange(0, holder as u32 + 1, AcqRel, Relaxed);
                 taken.is_ok()
+            })
+            .inspect(|&n| {
+                let at = self.geometry.sleeper(n);
+                self.memory.word(at + sleeper::BELL).store(0, Relaxed);
             })
             .map(|n| n as u32 + 1)
     }
@@ -302,11 +331,7 @@ impl Watcher {
     /// About to sleep in the kernel: whoever has news sends a wake-up from now on. True when there
     /// is news already, and sleeping would be wrong.
     pub fn arm(&mut self) -> bool {
-        // Of all sleepers of the program: who woke one must not think he woke another.
-        let sleeps = self.own.memory.word(header::SLEEPS);
-        let sleep = sleeps.fetch_add(1, Relaxed).wrapping_add(1);
-        self.set_armed(sleep.max(1));
-        fence(SeqCst);
+        self.sleep_anew();
         let own = self.own.host();
         for follower in &mut self.followers {
             follower.look_again(own);
@@ -314,9 +339,37 @@ impl Watcher {
         self.has_news()
     }
 
+    /// One of several who sleep is awake, the others are not: whoever has news from now on wakes
+    /// another one. What was told before is for the one who is awake.
+    pub fn sleep_anew(&self) {
+        // Of all sleepers of the program: who woke one must not think he woke another.
+        let sleeps = self.own.memory.word(header::SLEEPS);
+        let sleep = sleeps.fetch_add(1, Relaxed).wrapping_add(1);
+        self.set_armed(sleep.max(1));
+        fence(SeqCst);
+    }
+
     /// Awake again.
     pub fn disarm(&self) {
         self.set_armed(0);
+    }
+
+    /// Makes a bell for this watcher: a descriptor that can be read once somebody rang, and then
+    /// has to be silenced. Nobody rings before [`Watcher::hang_bell`]. `None` when there is none
+    /// to be had; then the streams themselves wake.
+    pub fn make_bell(&self) -> Option<OwnedFd> {
+        match self.watch {
+            ALWAYS => None,
+            watch => bell::make(self.own.host(), watch).ok(),
+        }
+    }
+
+    /// Whoever waits for this watcher waits for its bell too from now on.
+    pub fn hang_bell(&self) {
+        if self.watch != ALWAYS {
+            let at = self.own.geometry.sleeper(self.watch as usize - 1);
+            self.own.memory.word(at + sleeper::BELL).store(1, Release);
+        }
     }
 
     fn set_armed(&self, to: u32) {

@@ -59,6 +59,7 @@ pub(crate) struct Inside {
     /// Sets in the set.
     nested: Vec<c_int>,
     watcher: Option<Watcher>,
+    bell: Bell,
     /// Descriptors of ours to look at.
     candidates: VecDeque<(c_int, u64)>,
     /// The ticket that was given out last.
@@ -69,6 +70,18 @@ pub(crate) struct Inside {
     direct: usize,
     /// The process that made it: a child of it has the kernel's set in common with its parent.
     holder: usize,
+}
+
+/// What wakes those who sleep on a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Bell {
+    /// Nobody has slept on it yet.
+    #[default]
+    Untried,
+    /// None was to be had: the streams wake.
+    None,
+    /// This hidden descriptor.
+    At(c_int),
 }
 
 #[derive(Debug)]
@@ -340,7 +353,7 @@ fn sleep(
     events: &mut [epoll_event],
     (timeout, mask): (c_int, *const libc::sigset_t),
 ) -> Outcome<usize> {
-    let news = set.lock().arm();
+    let news = set.lock().arm(set_fd);
     let timeout = if news { 0 } else { timeout };
     let found = ask_kernel(state, set_fd, set, events, (timeout, mask));
     set.lock().disarm();

@@ -6,6 +6,7 @@ use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{State, Whose};
 use crate::{address, bound, listen, options, wait};
+use gannet_local::bell;
 use gannet_local::meet::{self, Wish};
 use gannet_local::name::{self, Family, Place};
 use gannet_local::slot::{self, State as Standing, flags};
@@ -96,9 +97,12 @@ fn replace(fd: c_int, new: OwnedFd, object: &Found, flags: SocketFlags) -> Outco
     Ok(())
 }
 
+/// Hidden descriptors are above this if there is room.
+pub(crate) const HIGH: c_int = 800;
+
 /// A new hidden descriptor, high up where programs do not look for theirs.
 pub(crate) fn high_up(fd: OwnedFd) -> OwnedFd {
-    for floor in [100_000, 10_000, 800] {
+    for floor in [100_000, 10_000, HIGH as usize] {
         // SAFETY: no pointers.
         let high = unsafe { real::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, floor) };
         if high >= 0 {
@@ -122,8 +126,13 @@ pub(crate) fn move_hidden(fd: c_int) {
     // SAFETY: no pointers.
     let moved = unsafe { real::fcntl(fd, libc::F_DUPFD_CLOEXEC, fd as usize + 1) };
     object::take(fd);
+    if bell::current_ringer() == Some(fd) {
+        bell::set_ringer(moved);
+    }
     if let (Some((_, object)), true) = (owner, moved >= 0) {
         object.move_hidden(fd, moved);
+    }
+    if moved >= 0 {
         object::put(moved, &object::new(Kind::Hidden, u32::MAX));
     }
 }

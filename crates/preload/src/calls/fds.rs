@@ -53,7 +53,14 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
                 }
             }
         }
-        Kind::Epoll => epoll::set_closed(fd),
+        Kind::Epoll => {
+            epoll::set_closed(fd);
+            for bell in object.unhide() {
+                object::take(bell);
+                // SAFETY: hidden descriptors are ours.
+                unsafe { real::close(bell) };
+            }
+        }
         Kind::Hidden | Kind::Free => {}
     }
 }

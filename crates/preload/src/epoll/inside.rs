@@ -1,18 +1,20 @@
 //! The entries of a set: what is in it, what may be ready, what is.
 
 use super::{
-    EDGE, ERR, EXCLUSIVE, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What, is_direct,
-    kernel_control, ready_events,
+    Bell, EDGE, ERR, EXCLUSIVE, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What,
+    is_direct, kernel_control, ready_events,
 };
 use crate::by_number::ByNumber;
 use crate::epoll::sets::note_membership;
 use crate::errno::Outcome;
-use crate::object::{Found, Kind};
+use crate::object::{self, Found, Kind};
+use crate::open::{HIGH, hide, high_up};
 use crate::real;
 use crate::state::State;
 use crate::wait;
-use gannet_local::Watcher;
+use gannet_local::{Watcher, bell};
 use libc::{c_int, epoll_event};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 /// What wake-ups look like at the socket behind a stream.
 const WAKES: u32 = libc::EPOLLIN as u32 | RDHUP | EDGE;
@@ -291,6 +293,11 @@ impl Inside {
             let number = event.u64;
             if number & MARK_MASK == MARK {
                 let fd = (number & !MARK_MASK) as c_int;
+                if self.bell == Bell::At(fd) {
+                    // SAFETY: our own, open as long as the set is.
+                    bell::silence(unsafe { BorrowedFd::borrow_raw(fd) });
+                    continue;
+                }
                 match self
                     .entries
                     .get(fd as usize)
@@ -367,19 +374,57 @@ impl Inside {
     }
 
     /// About to sleep. True when it would be wrong to.
-    pub(super) fn arm(&mut self) -> bool {
+    pub(super) fn arm(&mut self, set_fd: c_int) -> bool {
         self.sleepers += 1;
+        if self.bell == Bell::Untried && self.watcher.is_some() {
+            self.bell = self.hang_bell(set_fd).map_or(Bell::None, Bell::At);
+        }
         self.watcher.as_mut().is_some_and(Watcher::arm)
+    }
+
+    /// What wakes those who sleep on this set when any of its streams has news.
+    fn hang_bell(&self, set_fd: c_int) -> Option<c_int> {
+        let watcher = self.watcher.as_ref()?;
+        let object = object::find(set_fd)?;
+        // Of the process that this one was forked from.
+        for bell in object.unhide() {
+            object::take(bell);
+            // SAFETY: hidden descriptors are ours.
+            unsafe { real::close(bell) };
+        }
+        if bell::current_ringer().is_none() {
+            let ringer = out_of_the_way(bell::ringer().ok()?)?.into_raw_fd();
+            object::put(ringer, &object::new(Kind::Hidden, u32::MAX));
+            bell::set_ringer(ringer);
+        }
+        let bell = out_of_the_way(watcher.make_bell()?)?.into_raw_fd();
+        hide(&object, bell);
+        let mark = MARK | bell as u64;
+        let added = kernel_control(
+            (set_fd, libc::EPOLL_CTL_ADD),
+            bell,
+            libc::EPOLLIN as u32,
+            mark,
+        );
+        added.ok()?;
+        watcher.hang_bell();
+        Some(bell)
     }
 
     pub(super) fn disarm(&mut self) {
         self.sleepers = self.sleepers.saturating_sub(1);
-        if self.sleepers == 0
-            && let Some(watcher) = &self.watcher
-        {
-            watcher.disarm();
+        match (&self.watcher, self.sleepers) {
+            (Some(watcher), 0) => watcher.disarm(),
+            (Some(watcher), _) => watcher.sleep_anew(),
+            (None, _) => {}
         }
     }
+}
+
+/// High up, or not at all: a program that may have few descriptors needs them itself.
+fn out_of_the_way(fd: OwnedFd) -> Option<OwnedFd> {
+    let high = high_up(fd);
+    (high.as_raw_fd() >= HIGH && object::fits(high.as_raw_fd())).then_some(high)
 }
 
 impl Drop for Inside {
@@ -400,6 +445,8 @@ impl Inside {
         }
         // The parent's, which still uses it.
         std::mem::forget(self.watcher.take());
+        self.bell = Bell::Untried;
+        self.sleepers = 0;
         self.holder = state.holder();
         let streams: Vec<c_int> = self.by_slot.iter().map(|(_, fd)| *fd).collect();
         self.by_slot = ByNumber::default();
