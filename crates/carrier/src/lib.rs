@@ -15,6 +15,8 @@
 //! |---|---|
 //! | `config.rs` | what a carrier is told |
 //! | `start.rs` | another process starts it, and waits until it is ready |
+//! | `inherited.rs` | what it was started with, and does not keep open |
+//! | `last_words.rs` | what it leaves behind when it fails |
 //! | `serve.rs` | it begins, and ends |
 //! | `host.rs` | its stack: link, address, routes |
 //! | `carrier.rs` | the event loop |
@@ -27,7 +29,7 @@
 //! | `questions.rs` | what processes ask |
 //! | `strangers.rs` | the memory of other programs |
 //! | `listing.rs` | its sockets, for `gannet ss` |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod carrier;
 mod config;
@@ -35,8 +37,10 @@ mod doors;
 mod flow;
 mod gateway;
 mod host;
+mod inherited;
 mod janitor;
 mod kernel;
+mod last_words;
 mod listing;
 mod processes;
 mod questions;
@@ -47,5 +51,6 @@ mod tcp;
 mod udp;
 
 pub use config::Config;
+pub use inherited::Inherited;
 pub use serve::{Trouble, serve};
 pub use start::{Started, carry, start};

@@ -2,21 +2,23 @@
 
 use crate::config::Config;
 use crate::serve::{Trouble, serve};
+use crate::{inherited, last_words};
 use gannet::settings::{HANDOVER, Settings};
 use gannet_local::HostId;
 use gannet_local::name::Network;
+use rustix::fd::OwnedFd;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 /// The variable that names the carrier to the processes of its program.
 const ATTACH: &str = "GANNET_ATTACH";
 /// What a carrier says when it is ready.
 const READY: &str = "ready\n";
 
-/// A carrier that is ready.
-#[derive(Clone, Copy, Debug)]
+/// A carrier that is ready, a child of this process.
+#[derive(Debug)]
 pub struct Started {
     /// The network.
     pub network: Network,
@@ -24,6 +26,9 @@ pub struct Started {
     pub host: HostId,
     /// The carrier's process.
     pub pid: u32,
+    child: Child,
+    /// What it writes on its standard error.
+    errors: OwnedFd,
 }
 
 impl Started {
@@ -31,6 +36,12 @@ impl Started {
     pub fn variable(&self) -> (&'static str, String) {
         let Started { network, host, .. } = self;
         (ATTACH, format!("{:016x}:{host:016x}", network.0))
+    }
+
+    /// Why it has ended, in one line; none while it runs.
+    pub fn how_it_ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        Some(last_words::reason(status, &last_words::read(&self.errors)))
     }
 }
 
@@ -42,6 +53,9 @@ impl Started {
 pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
     let hint = "`gannet` as it was installed; more processes (ulimit -u)";
     let failed = |error| Trouble::new("cannot start the carrier", error, hint);
+    let failed_with = |error: rustix::io::Errno| failed(error.into());
+    let errors = last_words::file().map_err(failed_with)?;
+    let said_last = errors.try_clone().map_err(failed)?;
     let mut command = Command::new(program);
     command
         .args(arguments(config))
@@ -50,7 +64,7 @@ pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
         .env_remove(ATTACH)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+        .stderr(said_last);
     let mut child = command.spawn().map_err(failed)?;
     let pid = child.id();
     let mut said = String::new();
@@ -64,12 +78,15 @@ pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
             network: config.network(),
             host: config.host,
             pid,
+            child,
+            errors,
         });
     }
     // It has ended, or is about to.
-    let _ = child.wait();
+    let status = child.wait().map_err(failed)?;
+    let why = last_words::reason(status, &last_words::read(&errors));
     match said.is_empty() {
-        true => Err(Trouble::new("cannot start the carrier", "it ended", hint)),
+        true => Err(Trouble::new("cannot start the carrier", why, hint)),
         false => Err(Trouble::told(said.trim_end().to_owned())),
     }
 }
@@ -85,8 +102,11 @@ fn arguments(config: &Config) -> Vec<OsString> {
 }
 
 /// The carrier's process: `arguments` are those behind `carrier`. Says on its standard output that
-/// it is ready, or why not, and closes it.
+/// it is ready, or why not, and closes it. To be called before the process opens anything: all
+/// descriptors but the first three are closed, which are those of whoever started it.
 pub fn carry(arguments: &[String]) -> ExitCode {
+    inherited::close_all();
+    last_words::end_with_every_panic();
     // Fails when it leads a session already, which is as good.
     let _ = rustix::process::setsid();
     // No file system is in use because of the carrier.

@@ -56,7 +56,7 @@ impl Arena {
 
     fn make(host: HostId, geometry: Geometry, alone: bool) -> Result<(OwnedFd, Arena), Errno> {
         let geometry = geometry.clamped();
-        let (file, memory) = memory::create("gannet-arena", geometry.len(), alone)?;
+        let (file, memory) = memory::create(&file_name(host), geometry.len(), alone)?;
         memory.long(header::HOST).store(host, Relaxed);
         memory.word(header::SLOTS).store(geometry.slots, Relaxed);
         memory.word(header::RING).store(geometry.ring, Relaxed);
@@ -361,6 +361,11 @@ impl Arena {
     pub(crate) fn slot_at(&self, n: u32) -> usize {
         self.geometry.slot(n)
     }
+}
+
+/// The name of the memory of program `host`, as `/proc/PID/maps` has it.
+pub fn file_name(host: HostId) -> String {
+    format!("gannet-arena-{host:016x}")
 }
 
 #[cfg(test)]

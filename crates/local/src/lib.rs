@@ -40,7 +40,7 @@ pub mod slot;
 mod spin;
 mod stream;
 
-pub use arena::{Arena, HostId, PENDING, TRANSIT};
+pub use arena::{Arena, HostId, PENDING, TRANSIT, file_name};
 pub use figures::Figures;
 pub use layout::{Geometry, PROCESSES};
 pub use lingering::Lingering;

@@ -198,9 +198,11 @@ impl<'a> Stream<'a> {
     }
 
     /// The other end's descriptor is closed, and nothing was said: its process is dead. As TCP
-    /// does it: unread bytes make it a reset, or that it asked for one.
+    /// does it: unread bytes make it a reset, or that it asked for one. Of a dead carrier nobody
+    /// knows what would have come.
     fn after_hang_up(&self, peer: PeerSlot<'_>) -> Hindrance {
-        match peer.consumed() == self.own.produced() && !peer.aborts() {
+        let whole = peer.consumed() == self.own.produced() && !peer.aborts();
+        match whole && self.own.flags() & flags::CARRIED == 0 {
             true => Hindrance::End,
             false => Hindrance::Reset,
         }

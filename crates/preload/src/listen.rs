@@ -199,9 +199,13 @@ fn set_kernel_nonblocking(fd: c_int) {
     }
 }
 
-/// Tells the carrier, which listens at the links.
+/// Tells the carrier, which listens at the links: but not of what no link leads to.
 pub(crate) fn announce(state: &State, n: u32) {
-    state.arena().own(n).set_state(Standing::Listen);
+    let slot = state.arena().own(n);
+    slot.set_state(Standing::Listen);
+    if slot.local().ip().is_loopback() {
+        return;
+    }
     let network = state.peers().network();
     let _ = service::ask(network, state.host(), Question::Listen(n));
 }

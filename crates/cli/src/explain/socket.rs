@@ -83,9 +83,10 @@ const SOCKETS: &[(&str, [&str; 3])] = &[
         "more connections than the setting `streams`",
         "--profile many, or --set streams=262144"]),
     ("no-carrier", [
-        "the process that owns the stack is gone",
-        "it was killed, or ran out of memory",
-        "start the program anew; dmesg"]),
+        "the carrier, which owns the stack, has ended before the program: connections through it \
+         are reset, new ones fail at once with ENETUNREACH; those between programs go on",
+        "it was killed, ran out of memory, or has a fault; gannet run says which when it happens",
+        "start the program anew; gannet ss, which names such programs; dmesg, the system's log"]),
     ("out-of-memory", [
         "no memory for one more stream",
         "a limit of the control group; shared memory is full",

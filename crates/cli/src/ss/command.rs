@@ -6,6 +6,7 @@ use clap::Args;
 use gannet_bench::Problem;
 
 use super::filter::Filter;
+use super::find::Found;
 use super::socket::Socket;
 use super::{find, print};
 
@@ -54,12 +55,12 @@ const EXAMPLES: &str = "\
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     let filter = Filter::parse(&arguments.filter)?;
-    let mut sockets = find::sockets()?;
+    let Found { mut sockets, gone } = find::look()?;
     sockets.retain(|socket| is_wanted(arguments, &filter, socket));
     sockets.sort_by_key(|socket| (socket.kind.clone(), socket.local, socket.peer));
     match arguments.json {
-        true => print::json(&sockets),
-        false => print::table(arguments, &sockets),
+        true => print::json(&sockets, &gone),
+        false => print::table(arguments, &sockets, &gone),
     }
 }
 

@@ -9,19 +9,33 @@ use gannet_bench::Problem;
 use gannet_local::name::Network;
 use gannet_local::service::{self, Question};
 
+use super::gone::{self, Gone};
 use super::socket::{self, Socket};
 
 /// Longest listing that is read, bytes.
 const LONGEST: u64 = 256 << 20;
 
+/// What there is.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) sockets: Vec<Socket>,
+    pub(super) gone: Vec<Gone>,
+}
+
 /// The sockets of all programs of this user.
-pub(super) fn sockets() -> Result<Vec<Socket>, Problem> {
-    let table = std::fs::read_to_string("/proc/net/unix").map_err(|error| {
+pub(super) fn look() -> Result<Found, Problem> {
+    let table = || std::fs::read_to_string("/proc/net/unix");
+    let carriers = carriers(&table().map_err(|error| {
         let hint = "mount /proc, as in any container";
         Problem::new("cannot look for programs", error, hint)
-    })?;
-    let listings = carriers(&table).into_iter().filter_map(ask);
-    Ok(listings.flat_map(|text| socket::read(&text)).collect())
+    })?);
+    let gone = gone::programs(|| {
+        let now = self::carriers(&table().unwrap_or_default());
+        now.into_iter().map(|(_, host)| host).collect()
+    });
+    let listings = carriers.into_iter().filter_map(ask);
+    let sockets = listings.flat_map(|text| socket::read(&text)).collect();
+    Ok(Found { sockets, gone })
 }
 
 /// Network and number of every program, from the kernel's table of Unix sockets.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `command.rs` | the subcommand: options, the order of things |
 //! | `find.rs` | which carriers run, and what they list |
+//! | `gone.rs` | processes whose carrier has ended before them |
 //! | `socket.rs` | one socket, as its carrier describes it |
 //! | `filter.rs` | which sockets are shown |
 //! | `print.rs` | as a table, or as JSON |
@@ -11,6 +12,7 @@
 mod command;
 mod filter;
 mod find;
+mod gone;
 mod print;
 mod socket;
 

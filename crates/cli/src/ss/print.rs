@@ -8,6 +8,7 @@ use gannet_bench::Problem;
 use serde::Serialize;
 
 use super::command::Arguments;
+use super::gone::Gone;
 use super::socket::Socket;
 use crate::compare::print_json;
 
@@ -16,17 +17,28 @@ use crate::compare::print_json;
 struct Document<'a> {
     schema: &'static str,
     sockets: &'a [Socket],
+    /// Programs whose carrier has ended before them.
+    #[serde(skip_serializing_if = "<[Gone]>::is_empty")]
+    without_carrier: &'a [Gone],
 }
 
-pub(super) fn json(sockets: &[Socket]) -> Result<ExitCode, Problem> {
+pub(super) fn json(sockets: &[Socket], gone: &[Gone]) -> Result<ExitCode, Problem> {
     print_json(&Document {
         schema: "gannet/ss/1",
         sockets,
+        without_carrier: gone,
     })
     .map(|()| ExitCode::SUCCESS)
 }
 
-pub(super) fn table(arguments: &Arguments, sockets: &[Socket]) -> Result<ExitCode, Problem> {
+pub(super) fn table(
+    arguments: &Arguments,
+    sockets: &[Socket],
+    gone: &[Gone],
+) -> Result<ExitCode, Problem> {
+    for program in gone {
+        eprintln!("warning: {}", program.problem());
+    }
     let text = text(arguments, sockets);
     // Whoever reads may have seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());

@@ -68,7 +68,7 @@ fn socket(network: &str, line: &str) -> Option<Socket> {
         peer: take("peer").parse().ok()?,
         inode: take("inode").parse().unwrap_or(0),
         way: take("way"),
-        processes: pids.map(process).collect(),
+        processes: pids.map(Process::of).collect(),
         figures: words
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
@@ -76,10 +76,12 @@ fn socket(network: &str, line: &str) -> Option<Socket> {
     })
 }
 
-fn process(pid: u32) -> Process {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let name = name.trim_end().to_owned();
-    Process { pid, name }
+impl Process {
+    pub(super) fn of(pid: u32) -> Process {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let name = name.trim_end().to_owned();
+        Process { pid, name }
+    }
 }
 
 #[cfg(test)]
