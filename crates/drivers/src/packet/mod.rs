@@ -5,8 +5,10 @@
 //! for).
 //!
 //! * `socket.rs`: [`PacketDriver`]: opening, capabilities, state.
-//! * `sys.rs`: socket options and addresses that only libc speaks.
+//! * `ring.rs`: memory that the kernel puts small frames into.
+//! * `sys.rs`: socket options, addresses and memory that only libc speaks.
 
+mod ring;
 mod socket;
 mod sys;
 

@@ -1,8 +1,9 @@
 //! The packet socket.
 
+use super::ring::ReceiveRing;
 use super::sys::{self, IntegerOption};
 use crate::interface::{Interface, explain, sys as requests};
-use crate::virtio::{Call, Port, SegmentSize, VirtioDriver};
+use crate::virtio::{Call, Front, Port, SegmentSize, VirtioDriver};
 use gannet_link::{Capabilities, Checksum, Endpoint, LinkState, Medium, slot::RANGES_MAX};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
@@ -30,6 +31,9 @@ pub struct Options {
     /// what leaves is to have the tag already. `None`: frames without a tag, and those whose tag is
     /// only a priority.
     pub vlan: Option<u16>,
+    /// Small frames come in through memory that the kernel shares, without a system call: 4 MiB.
+    /// Where the kernel has no such memory it does without.
+    pub ring: bool,
 }
 
 impl Default for Options {
@@ -40,6 +44,7 @@ impl Default for Options {
             send_buffer: 4 << 20,
             bypass_queue: false,
             vlan: None,
+            ring: true,
         }
     }
 }
@@ -50,6 +55,8 @@ pub struct PacketSocket {
     socket: OwnedFd,
     /// The interface's number: its name may change.
     index: i32,
+    /// Where small frames come in; without it the kernel is asked for them too.
+    ring: Option<ReceiveRing>,
 }
 
 /// The driver of a network interface.
@@ -75,6 +82,10 @@ impl PacketDriver {
             return Err(failed(io::Error::from_raw_os_error(libc::EINVAL)));
         }
         set_up(&socket, &options).map_err(failed)?;
+        let ring = match options.ring {
+            true => ReceiveRing::new(socket.as_fd()).ok(),
+            false => None,
+        };
         let index = settings.index()?;
         sys::bind(socket.as_fd(), index).map_err(failed)?;
         let capabilities = Capabilities {
@@ -89,7 +100,11 @@ impl PacketDriver {
             checksum: Checksum::Partial,
             hardware_address,
         };
-        let port = PacketSocket { socket, index };
+        let port = PacketSocket {
+            socket,
+            index,
+            ring,
+        };
         VirtioDriver::endpoint(port, capabilities, options.segment)
     }
 
@@ -141,6 +156,20 @@ impl Port for PacketSocket {
     /// What fits into 64 KiB with everything the kernel puts before and behind it, and thus the
     /// whole of a super-segment but a few hundred bytes.
     const PIECE: usize = 63 << 10;
+
+    #[inline]
+    fn front(&self) -> Front<'_> {
+        self.ring
+            .as_ref()
+            .map_or(Front::Unknown, ReceiveRing::front)
+    }
+
+    #[inline]
+    fn pop(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.pop();
+        }
+    }
 
     fn look(&self) -> LinkState {
         let fd = self.socket.as_fd();

@@ -1,9 +1,12 @@
 //! Options and addresses of packet sockets.
 #![allow(unsafe_code)]
 
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An option of level `SOL_PACKET` that is one integer.
 #[derive(Clone, Copy)]
@@ -118,5 +121,127 @@ pub(super) fn take_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     match result {
         0 => Ok(stats[1]),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The memory of a receive ring, which the kernel writes too. It says of each frame whose it is.
+#[derive(Debug)]
+pub(super) struct RingMemory {
+    first: NonNull<u8>,
+    frame_bytes: usize,
+    frames: usize,
+}
+
+// SAFETY: an address range of the whole process, not tied to a thread.
+unsafe impl Send for RingMemory {}
+// SAFETY: as above; it is read through atomics, and bytes are read only while they are ours.
+unsafe impl Sync for RingMemory {}
+
+/// A frame of a receive ring that is ours: nobody else writes it until it is given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingFrame<'a> {
+    /// Bits of `TP_STATUS_*`.
+    pub(super) status: u32,
+    /// Bytes of the frame on the wire, and stored here.
+    pub(super) whole: u32,
+    pub(super) stored: u32,
+    /// Where the frame begins.
+    pub(super) mac: u16,
+    /// All that belongs to it, its description included.
+    pub(super) bytes: &'a [u8],
+}
+
+impl RingMemory {
+    fn header(&self, n: usize) -> *mut libc::tpacket2_hdr {
+        let at = n % self.frames * self.frame_bytes;
+        // SAFETY: inside the mapping.
+        unsafe { self.first.as_ptr().add(at).cast() }
+    }
+
+    fn status(&self, n: usize) -> &AtomicU32 {
+        let header = self.header(n);
+        // SAFETY: inside the mapping, aligned to 16 bytes; the kernel stores whole words there.
+        unsafe { AtomicU32::from_ptr(&raw mut (*header).tp_status) }
+    }
+
+    /// Frame `n`, if it is ours.
+    #[inline]
+    pub(super) fn frame(&self, n: usize) -> Option<RingFrame<'_>> {
+        let status = self.status(n).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        let header = self.header(n);
+        // SAFETY: inside the mapping, and initialised by the kernel, which writes there no more
+        // until `give_back`; that takes `self` exclusively, and nothing else here writes.
+        unsafe {
+            Some(RingFrame {
+                status,
+                whole: (*header).tp_len,
+                stored: (*header).tp_snaplen,
+                mac: (*header).tp_mac,
+                bytes: std::slice::from_raw_parts(header.cast(), self.frame_bytes),
+            })
+        }
+    }
+
+    /// Frame `n` is the kernel's again.
+    #[inline]
+    pub(super) fn give_back(&mut self, n: usize) {
+        self.status(n)
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
+    }
+}
+
+impl Drop for RingMemory {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `receive_ring` with this length and unmapped only here; what `frame`
+        // gave is borrowed from `self`.
+        let _ = unsafe { munmap(self.first.as_ptr().cast(), self.frames * self.frame_bytes) };
+    }
+}
+
+/// Gives the socket a receive ring of `frames` frames of `frame_bytes` bytes (a multiple of 16 that
+/// divides `block_bytes`), and maps it. Frames that are larger go to the socket's queue too.
+pub(super) fn receive_ring(
+    fd: BorrowedFd<'_>,
+    frame_bytes: usize,
+    frames: usize,
+    block_bytes: usize,
+) -> io::Result<RingMemory> {
+    let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+    set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+    let any: libc::c_int = 1;
+    set(fd, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &any)?;
+    let len = frames * frame_bytes;
+    let request = libc::tpacket_req {
+        tp_block_size: block_bytes as libc::c_uint,
+        tp_block_nr: (len / block_bytes) as libc::c_uint,
+        tp_frame_size: frame_bytes as libc::c_uint,
+        tp_frame_nr: frames as libc::c_uint,
+    };
+    set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a null hint lets the kernel choose fresh addresses, so no existing mapping is touched.
+    let first = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, fd, 0) };
+    match first.map(|first| NonNull::new(first.cast())) {
+        Ok(Some(first)) => Ok(RingMemory {
+            first,
+            frame_bytes,
+            frames,
+        }),
+        // Frames must not go where nobody looks.
+        failed => {
+            let none = libc::tpacket_req {
+                tp_block_size: 0,
+                tp_block_nr: 0,
+                tp_frame_size: 0,
+                tp_frame_nr: 0,
+            };
+            set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &none)?;
+            Err(failed
+                .err()
+                .map_or(io::ErrorKind::OutOfMemory.into(), io::Error::from))
+        }
     }
 }

@@ -50,6 +50,36 @@ pub trait Port: AsFd {
 
     /// Asks the kernel for the state of the interface. Costs a system call or two.
     fn look(&self) -> LinkState;
+
+    /// What comes next, as far as it can be told without a system call.
+    #[inline]
+    fn front(&self) -> Front<'_> {
+        Front::Unknown
+    }
+
+    /// What [`Port::front`] told of was taken, or is to be forgotten.
+    #[inline]
+    fn pop(&mut self) {}
+}
+
+/// What a [`Port`] can tell without a system call.
+#[derive(Clone, Copy, Debug)]
+pub enum Front<'a> {
+    /// Nothing: the descriptor has to be asked.
+    Unknown,
+    /// No frame is there.
+    Nothing,
+    /// A frame, in memory that stays as it is until it is popped.
+    Frame {
+        /// Its virtio-net header.
+        header: [u8; HEADER],
+        /// The frame.
+        bytes: &'a [u8],
+    },
+    /// A frame that the descriptor has, behind those told of before.
+    Large,
+    /// A frame that there was no room for.
+    Lost,
 }
 
 /// How much memory an endpoint gets. It is not touched before it is used.
@@ -119,6 +149,10 @@ pub struct VirtioDriver<P> {
     appetite: usize,
     /// The last batch was short: nothing more was there. Or long enough: the caller's turn.
     drained: bool,
+    /// The descriptor could be read when it was looked at last.
+    suspicious: bool,
+    /// Looks at the port's front that found nothing.
+    looks: u32,
     /// The last batch went into the block of last resort.
     starved: bool,
     /// Where frames go when there is nowhere else: acknowledgements must get through for memory to
@@ -179,6 +213,8 @@ impl<P: Port> VirtioDriver<P> {
             appetite: APPETITE_MIN,
             drained: false,
             starved: false,
+            suspicious: false,
+            looks: 0,
             last_resort: last_resort.ok_or_else(|| invalid("no blocks"))?,
             outgoing: VecDeque::with_capacity(QUEUE),
             queued_bytes: 0,
@@ -297,6 +333,23 @@ impl<P: Port> VirtioDriver<P> {
                 return Ok(Received::Empty);
             }
             (self.handed, self.fetched) = (0, 0);
+            match self.port.front() {
+                Front::Unknown => {}
+                Front::Nothing => {
+                    if !self.has_to_ask() {
+                        return Ok(Received::Empty);
+                    }
+                }
+                Front::Frame { .. } => return self.copy_front(pool, frame),
+                Front::Large => {
+                    self.port.pop();
+                    self.appetite = 1;
+                }
+                Front::Lost => {
+                    self.port.pop();
+                    return Err(DropReason::NoMemory);
+                }
+            }
             match self.fetch(pool) {
                 Ok(0) => return Ok(Received::Empty),
                 Ok(n) => self.fetched = n,
@@ -306,6 +359,44 @@ impl<P: Port> VirtioDriver<P> {
         let index = self.handed;
         self.handed += 1;
         self.hand_over(pool, index, frame)
+    }
+
+    /// Whether the descriptor is to be asked although the port's front tells of nothing: only it
+    /// tells of errors.
+    fn has_to_ask(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        std::mem::take(&mut self.suspicious) || self.looks.is_multiple_of(LOOK_EVERY)
+    }
+
+    /// Makes a frame of what stands at the port's front.
+    #[inline]
+    fn copy_front(&mut self, pool: &mut Pool, frame: &mut Frame) -> Result<Received, DropReason> {
+        let (Front::Frame { header, bytes }, Some(lane)) =
+            (self.port.front(), self.lanes.first_mut())
+        else {
+            return Ok(Received::Empty);
+        };
+        let mut why = DropReason::BadHeader;
+        let received = frame.load(&self.bounds, |slot| {
+            slot.clear();
+            if bytes.is_empty() {
+                return false;
+            }
+            if !lane.put(pool, bytes, slot) {
+                why = DropReason::NoMemory;
+                return false;
+            }
+            let sound = header::incoming(slot, &header, bytes.len()).is_some();
+            if !sound {
+                release(pool, slot);
+            }
+            sound
+        });
+        self.port.pop();
+        match received {
+            Received::Empty => Err(why),
+            other => Ok(other),
+        }
     }
 
     /// Receives a batch; how many frames.
@@ -510,13 +601,17 @@ impl<P: Port> Driver for VirtioDriver<P> {
             return false;
         }
         self.drained = false;
+        if !matches!(self.port.front(), Front::Unknown | Front::Nothing) {
+            return false;
+        }
         let mut wait = [PollFd::new(&self.port, PollFlags::IN)];
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
         // A failed poll is no reason to sleep: the next receive will tell.
-        matches!(poll(&mut wait, Some(&now)), Ok(0))
+        self.suspicious = poll(&mut wait, Some(&now)) != Ok(0);
+        !self.suspicious
     }
 
     fn disarm(&mut self) {}

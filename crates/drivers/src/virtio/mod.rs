@@ -22,5 +22,5 @@ pub(crate) mod sys;
 
 pub(crate) use header::HEADER;
 
-pub use driver::{DropReason, Port, SegmentSize, VirtioDriver};
+pub use driver::{DropReason, Front, Port, SegmentSize, VirtioDriver};
 pub use sys::Call;

@@ -117,6 +117,26 @@ impl Stock {
         true
     }
 
+    /// Copies a frame into the armed blocks and describes it in the empty `slot`; `false` when there
+    /// was no room.
+    #[inline]
+    pub(crate) fn put(&mut self, pool: &mut Pool, bytes: &[u8], slot: &mut Slot) -> bool {
+        if bytes.len() <= INLINE_MAX {
+            let to = slot.inline_mut(bytes.len());
+            return to.map(|to| to.copy_from_slice(bytes)).is_some();
+        }
+        let target = self.arm(pool);
+        let mut rest = bytes;
+        for range in target.ranges.iter().take(target.count) {
+            let (now, later) = rest.split_at(rest.len().min(range.len as usize));
+            if let Some(to) = pool.bytes_mut(range.front(now.len() as u32)) {
+                to.copy_from_slice(now);
+            }
+            rest = later;
+        }
+        rest.is_empty() && self.take(pool, &target, bytes.len(), slot)
+    }
+
     /// Passes the references of the blocks that the frame filled on to it; a last block with enough
     /// room left becomes the current one, shared.
     fn advance(&mut self, pool: &mut Pool, ranges: &[Range], spans: usize, len: u32) {
