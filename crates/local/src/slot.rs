@@ -80,6 +80,8 @@ pub mod flags {
     pub const LOW_WATER: u32 = 2048;
     /// What was sent last met nobody: the other end was closed. Over TCP a reset answers it.
     pub const LOST: u32 = 4096;
+    /// The own socket is shut down for reading at the kernel: no wake-up comes through it.
+    pub const DEAF: u32 = 8192;
     /// The program has chosen the port itself.
     pub const PORT_GIVEN: u32 = 1 << 16;
 }

@@ -450,6 +450,7 @@ impl<'a> Stream<'a> {
         let there = self.there();
         let finished = self.own.sent() & sent::FIN != 0;
         let ended = matches!(there, Err(Hindrance::End | Hindrance::Reset))
+            || self.own.receiver() & receiver::SHUT != 0
             || self.peer().is_some_and(|peer| peer.sent() & sent::FIN != 0);
         let reset = matches!(there, Err(Hindrance::Reset)) || matches!(room, Err(Hindrance::Reset));
         let flags = self.own.flags();

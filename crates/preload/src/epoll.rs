@@ -3,16 +3,20 @@
 //! The set's descriptor is a real one. The kernel's descriptors are in it as the program put them;
 //! ours are in it too, so that their wake-ups end a sleep, but edge-triggered and under a number
 //! that tells them apart. What is ready of ours is found out in user space: [`Watcher`] says which
-//! streams have news, and only those, and those that were ready the last time, are looked at. A
-//! wait that finds something of ours asks the kernel only now and then.
+//! streams have news, and only those, and those that were ready the last time, are looked at. When
+//! something of ours is found the kernel is asked too, without sleeping, where its descriptors are
+//! in the set.
 
 mod inside;
 mod sets;
 
-pub(crate) use sets::{closed, lock_sets, other_end_known, quiesce, restore, set_closed, withdraw};
+pub(crate) use sets::{
+    closed, lock_sets, look_again, other_end_known, quiesce, restore, set_closed, withdraw,
+};
 
 use crate::by_number::ByNumber;
 use crate::errno::{self, Outcome};
+use crate::lead::SLICE;
 use crate::object::{self, Found, Kind, Object};
 use crate::real;
 use crate::state::State;
@@ -28,7 +32,7 @@ use std::time::{Duration, Instant};
 /// number looks like this.
 const MARK: u64 = 0xfa6d_9a11_0000_0000;
 const MARK_MASK: u64 = 0xffff_ffff_0000_0000;
-/// Waits that found something of ours, for each time the kernel is asked.
+/// Waits that found something, of a set that has ours alone, for each time the kernel is asked.
 const KERNEL_TURN: u32 = 8;
 /// Events taken from the kernel at once.
 const AT_ONCE: usize = 256;
@@ -65,6 +69,10 @@ pub(crate) struct Inside {
     /// The ticket that was given out last.
     tickets: u64,
     sleepers: u32,
+    /// A stream is in it that nothing wakes: it does not sleep for long.
+    deaf: bool,
+    /// The kernel's descriptors have been in it, or listeners, or sets.
+    others: bool,
     /// Streams to other programs, which are worth looking for; the carrier's are not, it may need
     /// this core.
     direct: usize,
@@ -286,8 +294,12 @@ pub(crate) fn wait(
 ) -> Outcome<usize> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     set.lock().make_own(state);
+    let mut asked = false;
     loop {
         let found = set.lock().ready(state, events, false);
+        if found > 0 && asked {
+            return Ok(found);
+        }
         if found > 0 {
             return among_others(state, set_fd, set, (events, found), mask);
         }
@@ -308,6 +320,7 @@ pub(crate) fn wait(
             if found > 0 {
                 return Ok(found);
             }
+            asked = true;
             if set.spin.look_for(|| set.lock().has_something()) {
                 continue;
             }
@@ -319,7 +332,8 @@ pub(crate) fn wait(
     }
 }
 
-/// Something of ours is ready: now and then the kernel's get their turn too.
+/// Something of ours is ready: the kernel's get their turn too. Where there are none, only wake-ups
+/// have to be taken out now and then.
 fn among_others(
     state: &State,
     set_fd: c_int,
@@ -327,7 +341,8 @@ fn among_others(
     (events, found): (&mut [epoll_event], usize),
     mask: *const libc::sigset_t,
 ) -> Outcome<usize> {
-    let ask = set.waits.fetch_add(1, Relaxed).is_multiple_of(KERNEL_TURN);
+    let turn = set.waits.fetch_add(1, Relaxed);
+    let ask = turn.is_multiple_of(KERNEL_TURN) || set.lock().others;
     match events.get_mut(found..) {
         Some(rest) if ask && !rest.is_empty() => {
             let more = ask_kernel(state, set_fd, set, rest, (0, mask)).unwrap_or(0);
@@ -353,8 +368,16 @@ fn sleep(
     events: &mut [epoll_event],
     (timeout, mask): (c_int, *const libc::sigset_t),
 ) -> Outcome<usize> {
-    let news = set.lock().arm(set_fd);
-    let timeout = if news { 0 } else { timeout };
+    let (news, deaf) = {
+        let mut inside = set.lock();
+        (inside.arm(set_fd), inside.deaf)
+    };
+    let slice = SLICE.as_millis() as c_int;
+    let timeout = match timeout {
+        _ if news => 0,
+        longer if deaf && !(0..slice).contains(&longer) => slice,
+        timeout => timeout,
+    };
     let found = ask_kernel(state, set_fd, set, events, (timeout, mask));
     set.lock().disarm();
     found
@@ -367,13 +390,18 @@ fn ask_kernel(
     events: &mut [epoll_event],
     (timeout, mask): (c_int, *const libc::sigset_t),
 ) -> Outcome<usize> {
-    let mut told = [epoll_event { events: 0, u64: 0 }; AT_ONCE];
     let most = events.len().min(AT_ONCE) as c_int;
-    // SAFETY: places of our own; the mask is the caller's.
+    // SAFETY: the caller's places; the mask is the caller's.
     let n =
-        errno::of(unsafe { real::epoll_pwait(set_fd, told.as_mut_ptr(), most, timeout, mask) })?;
-    let told = told.get(..n as usize).unwrap_or(&[]);
-    Ok(set.lock().take((state, set_fd), told, events))
+        errno::of(unsafe { real::epoll_pwait(set_fd, events.as_mut_ptr(), most, timeout, mask) })?;
+    if n == 0 {
+        return Ok(0);
+    }
+    let (found, shared) = set.lock().take((state, set_fd), n as usize, events);
+    for object in shared {
+        look_again(&object, false);
+    }
+    Ok(found)
 }
 
 /// A set for a new epoll descriptor.

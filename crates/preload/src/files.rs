@@ -47,11 +47,7 @@ pub(crate) unsafe fn send_file(
                     break Err(libc::EAGAIN);
                 }
                 let room = || object.stream(state, out).readiness().writable;
-                let what = match object.theirs() {
-                    Some(_) => wait::For::Room,
-                    None => wait::For::Answer,
-                };
-                if let Err(error) = wait::wait(state, object, out, what, room) {
+                if let Err(error) = wait::for_room(state, object, out, None, room) {
                     break Err(error);
                 }
             }
@@ -141,7 +137,7 @@ pub(crate) unsafe fn splice(
             // What was taken out of the pipe has to go: it cannot be put back.
             Err(libc::EAGAIN) => {
                 let room = || target.stream(state, to).readiness().writable;
-                wait::wait(state, &target, to, wait::For::Room, room)?;
+                wait::for_room(state, &target, to, None, room)?;
             }
             Err(error) => return Err(error),
         }

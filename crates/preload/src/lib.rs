@@ -5,7 +5,7 @@
 //! * `state.rs`: this process as part of a carried program; what is ours and what the kernel's
 //! * `object.rs`: what a descriptor stands for
 //! * `open.rs`, `bound.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` at addresses of ours
-//! * `transfer.rs`, `files.rs`: bytes; `wait.rs`: sleeping
+//! * `transfer.rs`, `files.rs`: bytes; `wait.rs`, `lead.rs`: sleeping
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
 //! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `datagrams.rs`: UDP
@@ -26,6 +26,7 @@ mod epoll;
 mod errno;
 mod files;
 mod info;
+mod lead;
 mod listen;
 mod note;
 mod object;

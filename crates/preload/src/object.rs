@@ -10,8 +10,8 @@ use crate::state::State;
 use gannet_local::{Arena, Spin, Stream};
 use libc::c_int;
 use rustix::fd::BorrowedFd;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -59,9 +59,12 @@ pub(crate) struct Object {
     pub(crate) connecting: AtomicBool,
     /// Calls that found nothing, since the kernel was asked last.
     pub(crate) fruitless: AtomicU32,
-    /// See [`crate::wait`].
+    /// See [`crate::lead`].
     pub(crate) leader: AtomicU32,
+    pub(crate) followers: AtomicU32,
     pub(crate) turn: AtomicU32,
+    /// Calls that sleep for it.
+    asleep: AtomicU32,
     pub(crate) spin: Spin,
     set: Mutex<Option<Arc<Set>>>,
     /// The epoll sets it is in: set's descriptor.
@@ -194,7 +197,9 @@ impl Object {
             connecting: AtomicBool::new(false),
             fruitless: AtomicU32::new(0),
             leader: AtomicU32::new(0),
+            followers: AtomicU32::new(0),
             turn: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
             spin: Spin::new(spin_time()),
             set: Mutex::new(None),
             in_sets: Mutex::new(Vec::new()),
@@ -292,6 +297,22 @@ impl Object {
         }
     }
 
+    /// The descriptor by which it is to be reached now: `fd`, or the one that was kept for the
+    /// calls that slept when its last was closed.
+    pub(crate) fn descriptor(&self, fd: c_int) -> Option<c_int> {
+        let place = DESCRIPTORS.get(fd as usize)?;
+        match std::ptr::eq(place.load(Acquire), self) || self.kind() != Kind::Stream {
+            true => Some(fd),
+            false => self.hidden().next(),
+        }
+    }
+
+    /// Whether calls sleep for it. To be asked after its last descriptor was taken out.
+    pub(crate) fn has_sleepers(&self) -> bool {
+        fence(SeqCst);
+        self.asleep.load(SeqCst) > 0
+    }
+
     /// Takes all hidden descriptors out.
     pub(crate) fn unhide(&self) -> impl Iterator<Item = c_int> + '_ {
         let all = self.hidden.iter().map(|fd| fd.swap(-1, AcqRel));
@@ -315,8 +336,10 @@ impl Object {
         if self.references.fetch_sub(1, AcqRel) != 1 {
             return;
         }
-        if self.kind.swap(Kind::Free as u32, AcqRel) == Kind::Free as u32 {
-            return;
+        match self.kind.swap(Kind::Free as u32, AcqRel) {
+            free if free == Kind::Free as u32 => return,
+            stream if stream == Kind::Stream as u32 => crate::calls::fds::finish_late(self),
+            _ => {}
         }
         let theirs = self.theirs.swap(std::ptr::null_mut(), AcqRel);
         if !theirs.is_null() {
@@ -332,6 +355,41 @@ impl Object {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(self);
+    }
+}
+
+/// A call that sleeps for an object, until dropped.
+#[derive(Debug)]
+pub(crate) struct Asleep<'a>(&'a Object, c_int);
+
+impl<'a> Asleep<'a> {
+    /// Which is `fd`, as far as the call knows. `None` when that was closed meanwhile.
+    pub(crate) fn on(object: &'a Object, fd: c_int) -> Option<Asleep<'a>> {
+        object.asleep.fetch_add(1, SeqCst);
+        let asleep = Asleep(object, fd);
+        // Who closes it takes it out of the table, and then looks who sleeps.
+        fence(SeqCst);
+        object.descriptor(fd).map(|_| asleep)
+    }
+
+    /// The descriptor to sleep on.
+    pub(crate) fn descriptor(&self) -> c_int {
+        self.0.descriptor(self.1).unwrap_or(self.1)
+    }
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.asleep.fetch_sub(1, SeqCst);
+    }
+}
+
+/// In the child of a fork: the other threads, and what they slept for, are the parent's.
+pub(crate) fn after_fork() {
+    for (_, object) in all() {
+        for word in [&object.leader, &object.followers, &object.asleep] {
+            word.store(0, SeqCst);
+        }
     }
 }
 

@@ -347,7 +347,7 @@ fn wait_for_answer(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
             wait::look_for_answer(state, object, fd);
             object.theirs().is_some() || slot.flags() & flags::BROKEN != 0
         };
-        match wait::wait(state, object, fd, wait::For::Answer, answered) {
+        match wait::for_room(state, object, fd, options::send_timeout(fd), answered) {
             // A time-out of sending ends the wait, not the opening.
             Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
             other => other?,

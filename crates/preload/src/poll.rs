@@ -1,17 +1,21 @@
 //! `poll` over descriptors of ours and the kernel's; `select` is made of it.
 
+mod sleep;
+
 use crate::datagrams;
 use crate::epoll::{is_direct, ready_events};
 use crate::errno::{self, Outcome};
+use crate::lead::Lead;
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::State;
 use crate::wait;
 use gannet_local::Spin;
 use libc::{c_int, c_short, pollfd};
+use sleep::Sleep;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU32, fence};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// When a wait is over; `None` never.
@@ -72,20 +76,20 @@ pub(crate) fn poll(
             return Ok(ready);
         }
         if ready > 0 || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return ask_kernel(state, fds, &ours, (Some(Duration::ZERO), mask));
+            return ask_kernel(state, fds, (&ours, &[]), (Some(Duration::ZERO), mask));
         }
         if direct && spin.until(|| look(state, fds, &ours) > 0) {
             continue;
         }
-        arm(state, &ours, true);
-        fence(SeqCst);
+        let sleep = Sleep::begin(state, fds, &ours);
         let news = look(state, fds, &ours) > 0;
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
         let timeout = match news {
             true => Some(Duration::ZERO),
-            false => left(deadline).map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32)),
+            false => sleep.length(left),
         };
-        let outcome = ask_kernel(state, fds, &ours, (timeout, mask));
-        arm(state, &ours, false);
+        let outcome = ask_kernel(state, fds, (&ours, sleep.leads()), (timeout, mask));
+        drop(sleep);
         match outcome {
             Ok(0) if deadline.is_none_or(|deadline| deadline > Instant::now()) => {}
             other => return other,
@@ -98,25 +102,6 @@ pub(crate) fn poll(
 fn is_kernels_turn() -> bool {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     CALLS.fetch_add(1, Relaxed).is_multiple_of(64)
-}
-
-fn arm(state: &State, ours: &[Option<Found>], armed: bool) {
-    for object in ours.iter().flatten() {
-        if !matches!(object.kind(), Kind::Stream | Kind::Datagrams) {
-            continue;
-        }
-        let slot = state.arena().own(object.slot());
-        match armed {
-            true => {
-                slot.arm_reader();
-                slot.arm_writer();
-            }
-            false => {
-                slot.disarm_reader();
-                slot.disarm_writer();
-            }
-        }
-    }
 }
 
 /// What is ready without asking the kernel, which is asked about all descriptors at once.
@@ -147,7 +132,7 @@ fn look(state: &State, fds: &mut [pollfd], ours: &[Option<Found>]) -> c_int {
 fn ask_kernel(
     state: &State,
     fds: &mut [pollfd],
-    ours: &[Option<Found>],
+    (ours, leads): (&[Option<Found>], &[Lead<'_>]),
     (timeout, mask): (Option<Duration>, *const libc::sigset_t),
 ) -> Outcome<c_int> {
     let mut asked = Vec::with_capacity(fds.len() + 2);
@@ -176,13 +161,17 @@ fn ask_kernel(
                 entry.revents |= answer.revents & (libc::POLLIN | libc::POLLRDNORM) & entry.events;
             }
             Some(object) if answer.revents != 0 && object.kind() != Kind::Epoll => {
-                wait::take_wakes(state, object, answer.fd);
+                sleep::take_wakes(state, object, answer.fd, leads);
             }
             Some(_) => {}
         }
     }
     for (entry, object) in fds.iter_mut().zip(ours) {
-        if let Some(object) = object.as_ref().filter(|o| o.kind() != Kind::Listener) {
+        let Some(object) = object else { continue };
+        if object.descriptor(entry.fd) != Some(entry.fd) {
+            // Closed while this one slept.
+            entry.revents = libc::POLLNVAL;
+        } else if object.kind() != Kind::Listener {
             let ready = ready_of_ours(state, object, entry) as c_short;
             entry.revents |= ready & (entry.events | libc::POLLHUP | libc::POLLERR);
         }
@@ -229,7 +218,14 @@ fn questions(
                 ask(hidden, libc::POLLIN, Some(object));
             }
         }
-        _ => ask(entry.fd, libc::POLLIN | libc::POLLRDHUP, Some(object)),
+        _ => {
+            let events = match wait::is_deaf(state, object) {
+                true => 0,
+                false => libc::POLLIN | libc::POLLRDHUP,
+            };
+            let fd = object.descriptor(entry.fd).unwrap_or(entry.fd);
+            ask(fd, events, Some(object));
+        }
     }
 }
 

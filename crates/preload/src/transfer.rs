@@ -3,7 +3,7 @@
 use crate::errno::{Outcome, is_nowhere};
 use crate::object::{Found, Object};
 use crate::state::State;
-use crate::wait::{self, For};
+use crate::wait;
 use gannet_local::slot::{flags, sent};
 use gannet_local::{Hindrance, Span, Stream};
 use libc::c_int;
@@ -101,6 +101,7 @@ pub(crate) fn receive(
     pieces: &Pieces,
     call: c_int,
 ) -> Outcome<usize> {
+    let mut fd = fd;
     if call & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
         return Err(if call & libc::MSG_OOB != 0 {
             libc::EINVAL
@@ -134,7 +135,7 @@ pub(crate) fn receive(
             };
         }
         let more = if keep { done } else { 0 };
-        let waited = wait::wait(state, object, fd, For::Bytes, || {
+        let waited = wait::for_bytes(state, object, fd, || {
             let stream = object.stream(state, fd);
             stream.waiting() > more as u64 || more == 0 && stream.readiness().readable
         });
@@ -142,6 +143,7 @@ pub(crate) fn receive(
             Err(_) if done > 0 => return Ok(done),
             other => other?,
         }
+        fd = object.descriptor(fd).unwrap_or(fd);
     }
 }
 
@@ -220,6 +222,7 @@ pub(crate) fn send(
     if pieces.has_null() {
         return Err(libc::EFAULT);
     }
+    let mut fd = fd;
     let wanted = pieces.total();
     let mut done = 0;
     loop {
@@ -253,12 +256,12 @@ pub(crate) fn send(
             Err(_) if done > 0 => return Ok(done),
             other => other?,
         }
+        fd = object.descriptor(fd).unwrap_or(fd);
     }
 }
 
 fn wait_for_room(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
     let unanswered = object.theirs().is_none();
-    let what = if unanswered { For::Answer } else { For::Room };
     let may = || {
         if unanswered {
             wait::look_for_answer(state, object, fd);
@@ -266,10 +269,7 @@ fn wait_for_room(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
         }
         object.stream(state, fd).readiness().writable
     };
-    match crate::options::send_timeout(fd) {
-        None => wait::wait(state, object, fd, what, may),
-        Some(most) => wait::wait_at_most(state, object, fd, what, (most, may)),
-    }
+    wait::for_room(state, object, fd, crate::options::send_timeout(fd), may)
 }
 
 fn send_once(

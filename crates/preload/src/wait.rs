@@ -2,154 +2,145 @@
 //!
 //! A sleeper sleeps in a blocking `recv` of the Unix socket that takes nothing away: the kernel
 //! then treats signals, `SA_RESTART`, time-outs and cancellation as for any socket. Of several
-//! threads that wait for the same socket one (the leader) sleeps there and takes the wake-up away;
-//! the others sleep on a word and are woken by the leader.
+//! threads that wait for the same socket one sleeps there: see `lead.rs`. Who waits for room sleeps
+//! in `poll` and not for long, since nothing wakes him when another thread ends his direction.
 
 use crate::errno::{self, Outcome};
-use crate::object::Object;
+use crate::lead::{self, Lead, SLICE};
+use crate::object::{Asleep, Object};
 use crate::real;
 use crate::state::State;
-use gannet_local::slot::OwnSlot;
+use gannet_local::slot::{OwnSlot, flags};
 use gannet_local::{Drained, drain, sandbox};
-use libc::c_int;
+use libc::{c_int, c_short};
 use rustix::fd::BorrowedFd;
-use rustix::thread::futex;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::time::{Duration, Instant};
-
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum For {
-    /// Bytes, or the end.
-    Bytes,
-    /// Room.
-    Room,
-    /// The answer to an opening.
-    Answer,
-}
 
 /// After how many fruitless calls that do not block the kernel is asked whether the other end is
 /// still there.
 const ASK_AFTER: u32 = 64;
 
-/// Longest sleep of a wait that has an end.
-const SLICE: Duration = Duration::from_millis(50);
+/// How long to sleep for room where the other end cannot wake this one.
+const DEAF_SLICE: Duration = Duration::from_millis(1);
 
-/// Waits once; the caller looks again afterwards. `may` says whether it need not wait.
-pub(crate) fn wait(
+/// Waits once for bytes; the caller looks again afterwards. `may` says whether it need not wait.
+pub(crate) fn for_bytes(
     state: &State,
     object: &Object,
     fd: c_int,
-    what: For,
     mut may: impl FnMut() -> bool,
 ) -> Outcome<()> {
     let slot = state.arena().own(object.slot());
-    // The carrier needs a core to bring what is waited for: perhaps this one.
-    let carried = slot.flags() & gannet_local::slot::flags::CARRIED != 0;
-    if !carried && object.spin.until(&mut may) {
+    if is_found(&slot, object, &mut may) {
         return Ok(());
     }
-    arm(&slot, what);
+    let asleep = Asleep::on(object, fd).ok_or(libc::EBADF)?;
+    let turn = lead::turn(object);
+    let lead = Lead::take(object);
+    slot.arm_reader();
     fence(SeqCst);
-    let slept = match may() {
-        true => Ok(()),
-        false => sleep(state, object, fd),
+    let slept = match (may(), &lead) {
+        (true, _) => Ok(()),
+        (false, Some(_)) => sleep(state, object, asleep.descriptor()),
+        (false, None) => lead::follow(object, turn, None),
     };
-    disarm(&slot, what);
+    slot.disarm_reader();
     slept
 }
 
-/// As [`wait`], for a time at most: then `EAGAIN`. The kernel's time-out of receiving is not ours
-/// here, so the sleep is a `poll`, which no signal restarts; nor does one restart a call with a
-/// time-out at the kernel.
-pub(crate) fn wait_at_most(
+/// Looks before sleeping. The carrier needs a core to bring what is waited for: perhaps this one.
+fn is_found(slot: &OwnSlot<'_>, object: &Object, may: &mut impl FnMut() -> bool) -> bool {
+    slot.flags() & flags::CARRIED == 0 && object.spin.until(may)
+}
+
+/// As [`for_bytes`], for room or for the answer to an opening; for a time at most, if one is given:
+/// then `EAGAIN`. The kernel's time-out of receiving is not ours here, so the sleep is a `poll`,
+/// which no signal restarts; nor does one restart a call with a time-out at the kernel.
+pub(crate) fn for_room(
     state: &State,
     object: &Object,
     fd: c_int,
-    what: For,
-    (most, mut may): (Duration, impl FnMut() -> bool),
+    most: Option<Duration>,
+    mut may: impl FnMut() -> bool,
 ) -> Outcome<()> {
     let slot = state.arena().own(object.slot());
-    arm(&slot, what);
-    fence(SeqCst);
+    if is_found(&slot, object, &mut may) {
+        return Ok(());
+    }
+    let asleep = Asleep::on(object, fd).ok_or(libc::EBADF)?;
+    // An answer comes as bytes do.
+    slot.arm_writer();
+    slot.arm_reader();
     let began = Instant::now();
     let slept = loop {
+        let turn = lead::turn(object);
+        let lead = Lead::take(object);
+        fence(SeqCst);
         if may() {
             break Ok(());
         }
-        let left = most.saturating_sub(began.elapsed());
-        if left.is_zero() {
+        let left = most.map(|most| most.saturating_sub(began.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
             break Err(libc::EAGAIN);
         }
-        // A thread that sleeps in `recv` may take away the byte that was to wake this one.
-        match sleep_in_poll(fd, left.min(SLICE)) {
-            Ok(()) if object.leader.load(Acquire) == 0 => take_wakes(state, object, fd),
-            Ok(()) => {}
+        let slice = left.unwrap_or(SLICE).min(SLICE);
+        let slept = match &lead {
+            Some(_) => sleep_in_poll(state, object, asleep.descriptor(), slice),
+            None => lead::follow(object, turn, Some(slice)),
+        };
+        match slept {
+            Ok(()) | Err(libc::EAGAIN) => {}
+            Err(libc::EINTR) if most.is_none() && handlers_restart() => {}
             Err(error) => break Err(error),
         }
     };
-    disarm(&slot, what);
+    slot.disarm_writer();
+    slot.disarm_reader();
     slept
 }
 
-/// Sleeps for a time at most, or until something can be read.
-fn sleep_in_poll(fd: c_int, most: Duration) -> Outcome<()> {
+/// Sleeps for a time at most, or until something can be read, which is taken out.
+fn sleep_in_poll(state: &State, object: &Object, fd: c_int, most: Duration) -> Outcome<()> {
+    let deaf = is_deaf(state, object);
+    let (events, most) = match deaf {
+        true => (0, DEAF_SLICE.min(most)),
+        false => (libc::POLLIN, most),
+    };
+    if poll_one(fd, events, most)? != 0 {
+        take_wakes(state, object, fd);
+        lead::tell_sets(state, object);
+    }
+    Ok(())
+}
+
+fn poll_one(fd: c_int, events: c_short, most: Duration) -> Outcome<c_short> {
     let mut entry = libc::pollfd {
         fd,
-        events: libc::POLLIN,
+        events,
         revents: 0,
     };
-    let most = c_int::try_from(most.as_millis().max(1)).unwrap_or(c_int::MAX);
+    let most = c_int::try_from(most.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX);
     // SAFETY: a place of our own.
-    errno::of(unsafe { real::poll(&raw mut entry, 1, most) }).map(|_| ())
+    errno::of(unsafe { real::poll(&raw mut entry, 1, most) })?;
+    Ok(entry.revents)
 }
 
-fn arm(slot: &OwnSlot<'_>, what: For) {
-    match what {
-        For::Room => slot.arm_writer(),
-        For::Bytes | For::Answer => slot.arm_reader(),
-    }
+/// Whether the socket was shut down for reading, so that no wake-up comes through it.
+pub(crate) fn is_deaf(state: &State, object: &Object) -> bool {
+    state.arena().own(object.slot()).flags() & flags::DEAF != 0
 }
 
-fn disarm(slot: &OwnSlot<'_>, what: For) {
-    match what {
-        For::Room => slot.disarm_writer(),
-        For::Bytes | For::Answer => slot.disarm_reader(),
-    }
-}
-
+/// Sleeps as the one who has the lead.
 fn sleep(state: &State, object: &Object, fd: c_int) -> Outcome<()> {
-    let turn = object.turn.load(Acquire);
-    if object
-        .leader
-        .compare_exchange(0, 1, AcqRel, Acquire)
-        .is_err()
-    {
-        return follow(object, turn);
-    }
     let got = sleep_in_kernel(fd);
-    let slept = match got {
-        0 => {
-            hung_up(state, object, fd);
-            Ok(())
-        }
-        -1 => match errno::get() {
-            libc::ECONNRESET => {
-                hung_up(state, object, fd);
-                Ok(())
-            }
-            error => Err(error),
-        },
-        _ => {
-            take_wakes(state, object, fd);
-            Ok(())
-        }
-    };
-    object.leader.store(0, SeqCst);
-    object.turn.fetch_add(1, SeqCst);
-    let _ = futex::wake(&object.turn, futex::Flags::PRIVATE, u32::MAX >> 1);
-    slept
+    if got < 0 && errno::get() != libc::ECONNRESET {
+        return Err(errno::get());
+    }
+    take_wakes(state, object, fd);
+    lead::tell_sets(state, object);
+    Ok(())
 }
 
 /// Whether a call that a signal interrupted goes on: when every handler asks for it. Which signal
@@ -193,24 +184,29 @@ fn sleep_in_kernel(fd: c_int) -> libc::ssize_t {
     unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) }
 }
 
-fn follow(object: &Object, turn: u32) -> Outcome<()> {
-    match futex::wait(&object.turn, futex::Flags::PRIVATE, turn, None) {
-        Err(rustix::io::Errno::INTR) => Err(libc::EINTR),
-        _ => Ok(()),
-    }
-}
-
-/// Takes the wake-ups out of the socket, unless a sleeping leader is to find them.
+/// Takes the wake-ups out of the socket. Only for who has the lead.
 pub(crate) fn take_wakes(state: &State, object: &Object, fd: c_int) {
-    let slot = state.arena().own(object.slot());
-    if slot.flags() & gannet_local::slot::flags::RESOLVED == 0 {
+    if state.arena().own(object.slot()).flags() & flags::RESOLVED == 0 {
         // What lies there may be the answer to our opening.
         return look_for_answer(state, object, fd);
     }
     // SAFETY: a descriptor the program gave us.
-    if drain(unsafe { BorrowedFd::borrow_raw(fd) }) == Drained::HungUp {
+    let drained = drain(unsafe { BorrowedFd::borrow_raw(fd) });
+    if drained == Drained::HungUp && (!is_deaf(state, object) || is_hung_up(fd)) {
         hung_up(state, object, fd);
     }
+}
+
+/// Takes the wake-ups out unless another thread has the lead, who will do it.
+pub(crate) fn take_wakes_alone(state: &State, object: &Object, fd: c_int) {
+    if let Some(_lead) = Lead::take(object) {
+        take_wakes(state, object, fd);
+    }
+}
+
+/// Whether the other end's last descriptor is closed.
+fn is_hung_up(fd: c_int) -> bool {
+    poll_one(fd, 0, Duration::ZERO).is_ok_and(|revents| revents & libc::POLLHUP != 0)
 }
 
 fn hung_up(state: &State, object: &Object, fd: c_int) {
@@ -219,8 +215,8 @@ fn hung_up(state: &State, object: &Object, fd: c_int) {
 
 /// Finds out what became of the stream's opening, and maps the other end's arena.
 pub(crate) fn look_for_answer(state: &State, object: &Object, fd: c_int) {
-    use gannet_local::slot::flags::BROKEN;
-    if object.theirs().is_some() || state.arena().own(object.slot()).flags() & BROKEN != 0 {
+    let slot = state.arena().own(object.slot());
+    if object.theirs().is_some() || slot.flags() & flags::BROKEN != 0 {
         return;
     }
     // SAFETY: a descriptor the program gave us.
@@ -236,11 +232,15 @@ pub(crate) fn look_for_answer(state: &State, object: &Object, fd: c_int) {
 }
 
 /// A call that does not block found nothing: now and then the kernel is asked whether the other
-/// end is still there.
+/// end is still there. Wake-ups stay where they are: they may be somebody else's.
 pub(crate) fn fruitless(state: &State, object: &Object, fd: c_int) {
     use std::sync::atomic::Ordering::Relaxed;
     let n = object.fruitless.fetch_add(1, Relaxed);
-    if n.is_multiple_of(ASK_AFTER) && object.leader.load(Acquire) == 0 {
-        take_wakes(state, object, fd);
+    if !n.is_multiple_of(ASK_AFTER) {
+        return;
+    }
+    look_for_answer(state, object, fd);
+    if is_hung_up(fd) {
+        hung_up(state, object, fd);
     }
 }

@@ -19,6 +19,7 @@
 //! * `udp.rs`: datagrams
 //! * `ipv6.rs`: IPv6 and IPv4-mapped addresses
 //! * `thread.rs`: several threads at one socket
+//! * `waiting.rs`: several that wait at one socket at once
 //! * `process.rs`: several processes at one socket
 
 mod accept;
@@ -41,6 +42,7 @@ mod socket;
 mod stdio;
 mod thread;
 mod udp;
+mod waiting;
 
 pub(crate) use case::{Case, all, case};
 pub(crate) use process::use_up;
@@ -65,5 +67,6 @@ const PAGES: &[&[Case]] = &[
     udp::CASES,
     ipv6::CASES,
     thread::CASES,
+    waiting::CASES,
     process::CASES,
 ];

@@ -1,11 +1,12 @@
 //! Descriptors themselves: `close`, `dup`, `fcntl`, `ioctl`.
 
 use crate::errno::{self, Outcome, give};
-use crate::object::{self, Found, Kind};
+use crate::object::{self, Found, Kind, Object};
 use crate::state::{self, State};
-use crate::{epoll, real};
+use crate::{epoll, open, real};
 use gannet_local::slot::flags;
 use libc::{c_int, c_uint, c_ulong};
+use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
 /// A descriptor of `object` went away, number `fd`; if it was the last of this process, what it
 /// stood for is let go of. To be called before the kernel closes it.
@@ -16,26 +17,9 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
     epoll::closed(state, object);
     let arena = state.arena();
     match object.kind() {
-        Kind::Stream => {
-            let slot = arena.own(object.slot());
-            if !arena.is_last(state.holder(), object.slot()) {
-                return;
-            }
-            crate::wait::look_for_answer(state, object, fd);
-            let stream = object.stream(state, fd);
-            stream.close(slot.aborts());
-            let generation = slot.generation();
-            let forgotten = object.theirs().is_some() && stream.is_forgotten();
-            arena.let_go(state.holder(), object.slot());
-            match object.theirs_shared() {
-                _ if forgotten => {
-                    arena.free_use(object.slot(), generation);
-                }
-                Some(theirs) => state.lingering().add(arena, object.slot(), theirs),
-                None => {}
-            }
-            state.lingering().collect(arena);
-        }
+        // As at the kernel, a call that sleeps goes on, and the stream ends when it returns.
+        Kind::Stream if object.has_sleepers() && keep(object, fd) => {}
+        Kind::Stream => end_stream(state, object, fd),
         Kind::Listener | Kind::Bound | Kind::Datagrams => {
             let last = arena.is_last(state.holder(), object.slot());
             for hidden in object.unhide() {
@@ -62,6 +46,53 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
             }
         }
         Kind::Hidden | Kind::Free => {}
+    }
+}
+
+fn end_stream(state: &State, object: &Object, fd: c_int) {
+    let arena = state.arena();
+    let slot = arena.own(object.slot());
+    if !arena.is_last(state.holder(), object.slot()) {
+        return;
+    }
+    crate::wait::look_for_answer(state, object, fd);
+    let stream = object.stream(state, fd);
+    stream.close(slot.aborts());
+    let generation = slot.generation();
+    let forgotten = object.theirs().is_some() && stream.is_forgotten();
+    arena.let_go(state.holder(), object.slot());
+    match object.theirs_shared() {
+        _ if forgotten => {
+            arena.free_use(object.slot(), generation);
+        }
+        Some(theirs) => state.lingering().add(arena, object.slot(), theirs),
+        None => {}
+    }
+    state.lingering().collect(arena);
+}
+
+/// Keeps the socket behind `fd` for those who sleep. False when there is no descriptor left.
+fn keep(object: &Found, fd: c_int) -> bool {
+    // SAFETY: no pointers; the program's descriptor, closed only after this.
+    let kept = unsafe { real::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) };
+    if kept < 0 {
+        return false;
+    }
+    // SAFETY: just made, nobody else's.
+    let kept = open::high_up(unsafe { OwnedFd::from_raw_fd(kept) }).into_raw_fd();
+    open::hide(object, kept);
+    true
+}
+
+/// The last call that slept for a stream has returned, and its descriptors are closed.
+pub(crate) fn finish_late(object: &Object) {
+    for kept in object.unhide() {
+        object::take(kept);
+        if let Some(state) = state::get() {
+            end_stream(state, object, kept);
+        }
+        // SAFETY: hidden descriptors are ours.
+        unsafe { real::close(kept) };
     }
 }
 

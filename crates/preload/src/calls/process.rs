@@ -74,6 +74,7 @@ extern "C" fn in_child() {
         tell_carrier(state);
     }
     drop(forking);
+    object::after_fork();
 }
 
 /// The carrier looks at the table of processes; nobody waits for it.

@@ -5,11 +5,13 @@ use crate::listen::{self as listening, Accepted};
 use crate::object::{self, Found, Kind};
 use crate::open;
 use crate::state::{self, State, Whose};
-use crate::{address, bound, datagrams, note, real, wait};
+use crate::{address, bound, datagrams, lead, note, real, wait};
 use gannet_local::meet;
 use gannet_local::slot::{self, flags};
 use libc::{c_int, sockaddr, socklen_t};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
 
 /// Only to note what will never be ours.
 #[unsafe(no_mangle)]
@@ -330,12 +332,22 @@ fn shut(state: &State, object: &Found, fd: c_int, how: c_int) -> Outcome<()> {
             stream.wake();
         }
     }
+    let slot = stream.slot();
     if reading {
-        // TCP tells the other end nothing of this; what still comes is thrown away.
-        stream.slot().say_receiver(slot::receiver::SHUT);
-        // Whoever sleeps in a read of it wakes.
+        // TCP tells the other end nothing of this; what still comes can be read.
+        slot.say_receiver(slot::receiver::SHUT);
+    }
+    fence(SeqCst);
+    let over = slot.sent() & slot::sent::FIN != 0;
+    // Whoever sleeps in a read of it wakes, in whatever process. No wake-up comes through the
+    // socket any more then; so not where nobody sleeps and more is to be sent.
+    let deaf = reading && (over || slot.reader_armed() != 0);
+    if deaf {
+        slot.set_flags(flags::DEAF);
         // SAFETY: no pointers.
         unsafe { real::shutdown(fd, libc::SHUT_RD) };
     }
+    lead::stir(object);
+    crate::epoll::look_again(object, deaf && !over);
     Ok(())
 }

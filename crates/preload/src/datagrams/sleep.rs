@@ -1,19 +1,18 @@
 //! Sleeping until one of a socket's sides has something.
 //!
-//! Of several threads that wait one (the leader) sleeps in the kernel and takes the wake-up away;
-//! the others sleep on a word and are woken by the leader, as with streams.
+//! Of several threads that wait one sleeps in the kernel, as with streams: see `lead.rs`.
 
 use super::ready::{is_readable, watched};
 use super::{sides, stream};
 use crate::errno::{self, Outcome};
+use crate::lead::{self, Lead};
 use crate::object::Found;
 use crate::poll::left;
 use crate::real;
 use crate::state::State;
 use crate::wait;
 use libc::{c_int, pollfd};
-use rustix::thread::futex;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 use std::time::Instant;
 
@@ -71,17 +70,18 @@ fn sleep(
     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
         return Err(libc::EAGAIN);
     }
-    let turn = object.turn.load(Acquire);
-    if object
-        .leader
-        .compare_exchange(0, 1, AcqRel, Acquire)
-        .is_err()
-    {
-        return follow(object, turn, deadline);
-    }
+    let turn = lead::turn(object);
+    let lead = Lead::take(object);
     arm();
     fence(SeqCst);
-    let slept = match sides.ours && may() {
+    if lead.is_none() {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        return match sides.ours && may() {
+            true => Ok(()),
+            false => lead::follow(object, turn, left),
+        };
+    }
+    match sides.ours && may() {
         true => Ok(()),
         false => {
             // A `shutdown` wakes through the kernel's socket, whether it is in use or not.
@@ -96,11 +96,7 @@ fn sleep(
                 slept => slept,
             }
         }
-    };
-    object.leader.store(0, SeqCst);
-    object.turn.fetch_add(1, SeqCst);
-    let _ = futex::wake(&object.turn, futex::Flags::PRIVATE, u32::MAX >> 1);
-    slept
+    }
 }
 
 fn in_kernel(
@@ -125,18 +121,6 @@ fn in_kernel(
     }
     match n {
         0 => Err(libc::EAGAIN),
-        _ => Ok(()),
-    }
-}
-
-fn follow(object: &Found, turn: u32, deadline: Option<Instant>) -> Outcome<()> {
-    let time = left(deadline).map(|time| rustix::time::Timespec {
-        tv_sec: time.tv_sec,
-        tv_nsec: time.tv_nsec,
-    });
-    match futex::wait(&object.turn, futex::Flags::PRIVATE, turn, time.as_ref()) {
-        Err(rustix::io::Errno::INTR) => Err(libc::EINTR),
-        Err(rustix::io::Errno::TIMEDOUT) => Err(libc::EAGAIN),
         _ => Ok(()),
     }
 }

@@ -15,6 +15,7 @@ use crate::wait;
 use gannet_local::{Watcher, bell};
 use libc::{c_int, epoll_event};
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::sync::PoisonError;
 
 /// What wake-ups look like at the socket behind a stream.
 const WAKES: u32 = libc::EPOLLIN as u32 | RDHUP | EDGE;
@@ -26,6 +27,7 @@ fn at_kernel(events: u32) -> u32 {
 
 impl Inside {
     pub(super) fn note_kernel(&mut self, fd: c_int, event: Option<epoll_event>) {
+        self.others = true;
         match event {
             None => {
                 self.entries.remove(fd as usize);
@@ -55,6 +57,7 @@ impl Inside {
             kernel_control((set_fd, libc::EPOLL_CTL_ADD), number, events, data)
         };
         let mark = MARK | fd as u64;
+        self.others |= object.kind() != Kind::Stream;
         let what = match object.kind() {
             Kind::Listener => {
                 // The kernel's side as the program wants it, the others under our number.
@@ -280,16 +283,20 @@ impl Inside {
         found
     }
 
-    /// Sorts what the kernel told: the program's own go to `events`, ours become candidates.
+    /// Sorts what the kernel told, the first `told` of `events`: the program's own stay there, ours
+    /// become candidates. How many stay, and those of ours that other sets slept for too.
     pub(super) fn take(
         &mut self,
         (state, set_fd): (&State, c_int),
-        told: &[epoll_event],
+        told: usize,
         events: &mut [epoll_event],
-    ) -> usize {
+    ) -> (usize, Vec<Found>) {
         let mut found = 0;
-        for event in told {
-            let mut event = *event;
+        let mut shared = Vec::new();
+        for at in 0..told {
+            let Some(&(mut event)) = events.get(at) else {
+                break;
+            };
             let number = event.u64;
             if number & MARK_MASK == MARK {
                 let fd = (number & !MARK_MASK) as c_int;
@@ -310,9 +317,12 @@ impl Inside {
                             self.listen_to(set_fd, fd, WAKES);
                         }
                         let at = object.hidden().next().unwrap_or(fd);
-                        wait::take_wakes(state, &object, at);
+                        wait::take_wakes_alone(state, &object, at);
                         self.watch_late(state, fd, &object);
                         self.queue(fd);
+                        if event.events & libc::EPOLLIN as u32 != 0 && is_shared(&object) {
+                            shared.push(object);
+                        }
                         continue;
                     }
                     _ => continue,
@@ -323,7 +333,7 @@ impl Inside {
                 found += 1;
             }
         }
-        found
+        (found, shared)
     }
 
     /// Something was put into the set while others sleep on it, and may be ready: the kernel's
@@ -425,6 +435,12 @@ impl Inside {
 fn out_of_the_way(fd: OwnedFd) -> Option<OwnedFd> {
     let high = high_up(fd);
     (high.as_raw_fd() >= HIGH && object::fits(high.as_raw_fd())).then_some(high)
+}
+
+/// Whether it is in several sets.
+fn is_shared(object: &Found) -> bool {
+    let sets = object.in_sets.lock();
+    sets.unwrap_or_else(PoisonError::into_inner).len() > 1
 }
 
 impl Drop for Inside {

@@ -42,6 +42,44 @@ pub(crate) fn other_end_known(state: &State, object: &Object) {
     }
 }
 
+/// How often a set that somebody is inside of is tried again.
+const TRIES: u32 = 64;
+
+/// The sets of this process that `object` is in look at it again, those that sleep too: something
+/// became of it that no wake-up tells. With `deaf` none ever will.
+pub(crate) fn look_again(object: &Object, deaf: bool) {
+    let sets = object
+        .in_sets
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    for set_fd in sets {
+        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
+            continue;
+        };
+        let Some(mut inside) = lock_patiently(&set) else {
+            continue;
+        };
+        inside.deaf |= deaf;
+        if let Some(&fd) = inside.by_slot.get(object.slot() as usize) {
+            inside.queue(fd);
+            inside.rouse(set_fd, fd);
+        }
+    }
+}
+
+/// A handler of a signal may have interrupted this very thread inside the set, which looks for
+/// itself then.
+fn lock_patiently(set: &Set) -> Option<MutexGuard<'_, Inside>> {
+    (0..TRIES).find_map(|_| {
+        let inside = set.inside.try_lock().ok();
+        if inside.is_none() {
+            rustix::thread::sched_yield();
+        }
+        inside
+    })
+}
+
 /// Where a kernel descriptor is registered.
 #[derive(Debug, Default)]
 pub(crate) struct Memberships(Vec<(c_int, epoll_event)>);
