@@ -305,6 +305,34 @@ impl TcpStream {
         self.set_option(TcpOption::KeepAlive(idle))
     }
 
+    /// Between two probes of [`TcpStream::set_keepalive`], in whole seconds, at least one; `None`
+    /// (the default): `TcpConfig::keep_alive_interval`.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_keepalive_interval(&self, interval: Option<Duration>) -> io::Result<()> {
+        self.set_option(TcpOption::KeepAliveInterval(interval))
+    }
+
+    /// After how many unanswered probes of [`TcpStream::set_keepalive`] the connection fails, at
+    /// least one; `None` (the default): `TcpConfig::keep_alive_probes`. With
+    /// [`TcpStream::set_user_timeout`] that time decides instead.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_keepalive_probes(&self, probes: Option<u8>) -> io::Result<()> {
+        self.set_option(TcpOption::KeepAliveProbes(probes))
+    }
+
+    /// How often the SYN is sent again while nobody answers ([`crate::Connect::begin`]); `None`
+    /// (the default): `TcpConfig::syn_retries`.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_syn_retries(&self, retries: Option<u8>) -> io::Result<()> {
+        self.set_option(TcpOption::SynRetries(retries))
+    }
+
     /// Gives up when data stays unacknowledged for this long (RFC 9293 section 3.8.3); `None` (the
     /// default): after a number of retransmissions.
     ///

@@ -14,6 +14,12 @@ use crate::ip::Path;
 pub(super) struct Settings {
     pub(super) nagle: Nagle,
     pub(super) keep_alive: Option<Duration>,
+    /// Seconds between two probes; 0: the configuration's.
+    keep_alive_interval: u16,
+    /// Unanswered probes before giving up; 0: the configuration's.
+    keep_alive_probes: u8,
+    /// Retransmissions of our SYN, and one; 0: the configuration's.
+    syn_tries: u8,
     pub(super) user_timeout: UserTimeouts,
     pub(super) linger: Option<Duration>,
     pub(super) send_buffer: u32,
@@ -43,6 +49,9 @@ impl Settings {
             //# each TCP connection (MUST-24), and they MUST default to off (MUST-
             //# 25).
             keep_alive: None,
+            keep_alive_interval: 0,
+            keep_alive_probes: 0,
+            syn_tries: 0,
             user_timeout: UserTimeouts::default(),
             linger: None,
             send_buffer: config.send_buffer,
@@ -73,6 +82,16 @@ impl Settings {
                 // a time of 0 would be over before it began
                 self.keep_alive = idle.map(|i| i.max(Duration::from_secs(1)));
             }
+            TcpOption::KeepAliveInterval(time) => {
+                let seconds = time.map_or(0, |time| time.as_secs().max(1));
+                self.keep_alive_interval = u16::try_from(seconds).unwrap_or(u16::MAX);
+            }
+            TcpOption::KeepAliveProbes(most) => {
+                self.keep_alive_probes = most.map_or(0, |most| most.max(1));
+            }
+            TcpOption::SynRetries(most) => {
+                self.syn_tries = most.map_or(0, |most| most.saturating_add(1));
+            }
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.8.3
             //# (d) An application MUST (MUST-21) be able to set the value for R2 for a particular
             //# connection.
@@ -99,6 +118,30 @@ impl Settings {
             TcpOption::FastOpen(most) => self.fast_open = most,
             TcpOption::CongestionControl(control) => self.congestion = control,
         }
+    }
+
+    /// Between two keep-alive probes.
+    pub(super) fn keep_alive_interval(&self, config: &TcpConfig) -> Duration {
+        match self.keep_alive_interval {
+            0 => config.keep_alive_interval,
+            seconds => Duration::from_secs(seconds.into()),
+        }
+    }
+
+    /// Whether so many unanswered keep-alive probes are enough, when nothing was heard for so long.
+    // As Linux has it (tcp(7), TCP_USER_TIMEOUT): a time that the application set stands for the
+    // number of probes.
+    pub(super) fn is_given_up(&self, probes: u8, silent: Duration, config: &TcpConfig) -> bool {
+        match (self.user_timeout.set_by_application(), self.keep_alive_probes) {
+            (Some(most), _) => probes > 0 && silent >= most,
+            (None, 0) => probes >= config.keep_alive_probes,
+            (None, most) => probes >= most,
+        }
+    }
+
+    /// Retransmissions of our SYN.
+    pub(super) fn syn_retries(&self, config: &TcpConfig) -> u8 {
+        self.syn_tries.checked_sub(1).unwrap_or(config.syn_retries)
     }
 
     /// Most bytes in a segment, without options.

@@ -91,6 +91,15 @@ pub enum TcpOption {
     NoDelay(bool),
     /// Probes after this idle time; `None`: no keep-alive (the default, RFC 9293 MUST-25).
     KeepAlive(Option<Duration>),
+    /// Between two probes, at least a second; `None`: [`crate::TcpConfig::keep_alive_interval`].
+    KeepAliveInterval(Option<Duration>),
+    /// Unanswered probes before giving up, at least one; `None`:
+    /// [`crate::TcpConfig::keep_alive_probes`]. With [`TcpOption::UserTimeout`] that time decides
+    /// instead.
+    KeepAliveProbes(Option<u8>),
+    /// Retransmissions of the SYN of a connection that is not open yet; `None`:
+    /// [`crate::TcpConfig::syn_retries`].
+    SynRetries(Option<u8>),
     /// Give up when data stays unacknowledged for this long (RFC 9293 section 3.8.3's R2);
     /// `None`: by number of retransmissions.
     UserTimeout(Option<Duration>),

@@ -36,7 +36,7 @@ pub(super) fn expired<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
 
 fn handshake_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     let (opening, most) = match &conn.state {
-        State::SynSent(o) => (o, cx.config.syn_retries),
+        State::SynSent(o) => (o, conn.settings.syn_retries(cx.config)),
         State::SynReceived(o) => (o, cx.config.syn_ack_retries),
         _ => return,
     };
@@ -148,7 +148,8 @@ fn keep_alive_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         open.heard_at = cx.now;
         return;
     }
-    if open.keep_alive_probes >= cx.config.keep_alive_probes {
+    let silent = cx.now.since(open.heard_at);
+    if conn.settings.is_given_up(open.keep_alive_probes, silent, cx.config) {
         output::send_reset(conn, cx);
         return conn.fail(cx.ip, Some(TcpError::TimedOut));
     }

@@ -64,8 +64,8 @@ impl UserTimeouts {
     /// How long data may wait for an answer; none: as long as the retransmissions take. `rto`: the
     /// retransmission time-out now.
     pub(super) fn adopted(&self, limits: &UserTimeoutConfig, rto: Duration) -> Option<Duration> {
-        if let Some(set) = self.set {
-            return Some(Duration::from_millis(u64::from(set.get())));
+        if let Some(set) = self.set_by_application() {
+            return Some(set);
         }
         //= https://www.rfc-editor.org/rfc/rfc5482#section-3.1
         //# Under the RECOMMENDED scheme, and when CHANGEABLE is true, each end SHOULD compute the
@@ -78,6 +78,11 @@ impl UserTimeouts {
         let least = limits.least.max(rto + Duration::from_secs(1));
         let most = limits.most.max(least);
         Some(ours.max(theirs).max(least).min(most))
+    }
+
+    /// The time that the application has set.
+    pub(super) fn set_by_application(&self) -> Option<Duration> {
+        self.set.map(|set| Duration::from_millis(u64::from(set.get())))
     }
 
     /// The least idle time before a keep-alive.
