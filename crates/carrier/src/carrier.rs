@@ -338,6 +338,13 @@ impl Carrier {
                 self.janitor.look_soon(self.now);
                 asked.say(0);
             }
+            Question::Figures(slot) => {
+                // With what the program has done before it asked.
+                self.gateway.hear();
+                self.look_at_flows();
+                self.gateway.tell_figures(slot);
+                asked.say(0);
+            }
             Question::List => match crate::listing::write(self) {
                 Ok(file) => asked.give(file, String::new()),
                 Err(error) => asked.say(error.raw_os_error()),

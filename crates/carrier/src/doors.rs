@@ -4,6 +4,7 @@
 //! Several listeners may share one door (`SO_REUSEPORT`, or one that begins before another has
 //! ended).
 
+use crate::tcp_options;
 use gannet::{Host, Interest, ListenOptions, Poller, TcpListener, TcpStream};
 use gannet_local::name::{self, Family, Network, Place};
 use gannet_local::slot::{State, flags};
@@ -81,6 +82,7 @@ impl Doors {
         let failed = |error: std::io::Error| gannet::os_code(&error).unwrap_or(libc::EIO);
         let listener = TcpListener::bind_with(host, at, options).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
+        tcp_options::listen(&listener, slot).map_err(failed)?;
         let mut door = Door {
             listener,
             at,

@@ -146,7 +146,10 @@ impl Gateway {
         match slot.kind() {
             Some(Kind::Stream) => {
                 let (from, to) = (meet::plain(slot.remote()), meet::plain(slot.local()));
-                let tcp = Tcp::begin(tools.host, end.slot, from, to)?;
+                let name = slot.peer_name();
+                let peer = tools.program.peer(name.slot);
+                let peer = (peer.generation() == name.generation).then_some(peer);
+                let tcp = Tcp::begin(tools.host, end.slot, (from, to), peer)?;
                 Ok(Joined::Tcp(Box::new(tcp)))
             }
             Some(Kind::Datagrams) => {
@@ -367,6 +370,19 @@ impl Gateway {
         }
         let fd = flow.end.fd.as_fd();
         Stream::new(own, flow.end.slot, Some(tools.program), fd).is_forgotten()
+    }
+
+    /// Says anew what is known of the connection behind a slot, if there is one.
+    pub(crate) fn tell_figures(&self, slot: u32) {
+        let flow = self.flows.get(slot as usize).and_then(Option::as_deref);
+        if let Some(Joined::Tcp(tcp)) = flow.map(|flow| &flow.joined) {
+            tcp.tell_figures_now(self.arena().own(slot));
+        }
+    }
+
+    /// The same, of all.
+    pub(crate) fn tell_all_figures(&self) {
+        (0..self.flows.len()).for_each(|slot| self.tell_figures(slot as u32));
     }
 
     fn free(&self, slot: u32) {

@@ -23,6 +23,8 @@
 //! | `kernel.rs` | what only the kernel can tell |
 //! | `gateway.rs` | streams to the carrier, and their ends |
 //! | `flow.rs`, `tcp.rs`, `udp.rs` | one stream and what it is joined to |
+//! | `figures.rs` | what TCP knows of them, for the program and for people |
+//! | `tcp_options.rs` | socket options that its connections heed |
 //! | `doors.rs` | listeners of the program at the links |
 //! | `processes.rs` | who lives |
 //! | `janitor.rs` | slots that nobody holds any more |
@@ -34,6 +36,7 @@
 mod carrier;
 mod config;
 mod doors;
+mod figures;
 mod flow;
 mod gateway;
 mod host;
@@ -48,6 +51,7 @@ mod serve;
 mod start;
 mod strangers;
 mod tcp;
+mod tcp_options;
 mod udp;
 
 pub use config::Config;

@@ -31,6 +31,7 @@ pub(crate) fn write(carrier: &Carrier) -> Result<OwnedFd, Errno> {
 }
 
 fn text(carrier: &Carrier) -> String {
+    carrier.gateway.tell_all_figures();
     let holders = holders(&carrier.program);
     let mut text = String::from("gannet-listing 1\n");
     let name = carrier.config.settings.network();

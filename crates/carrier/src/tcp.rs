@@ -12,10 +12,10 @@
 //! the bytes in the program's ring, which fills.
 
 use crate::flow::{Around, End, Next};
-use gannet::{CongestionControl, Host, Interest, Poller, TcpInfo, TcpStream, os_code};
-use gannet_local::options::CONGESTION;
-use gannet_local::slot::{PeerSlot, receiver};
-use gannet_local::{Figures, Hindrance, Opt, meet};
+use crate::{figures, tcp_options};
+use gannet::{Host, Interest, Poller, TcpStream, os_code};
+use gannet_local::slot::{OwnSlot, PeerSlot, receiver};
+use gannet_local::{Hindrance, meet};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -87,10 +87,10 @@ impl Tcp {
     pub(crate) fn begin(
         host: &Host,
         slot: u32,
-        from: SocketAddr,
-        to: SocketAddr,
+        (from, to): (SocketAddr, SocketAddr),
+        peer: Option<PeerSlot<'_>>,
     ) -> Result<Tcp, i32> {
-        let connect = |from| gannet::Connect::new(host).from(from).begin(to);
+        let connect = |from| tcp_options::connect(host, peer).from(from).begin(to);
         let begun = match connect(from) {
             // A port that nobody asked for can be another one.
             Err(error)
@@ -105,11 +105,6 @@ impl Tcp {
             Ok(tcp) => Ok(Tcp::new(tcp, slot, true)),
             Err(error) => Err(code(&error)),
         }
-    }
-
-    /// What the connection knows about itself.
-    pub(crate) fn info(&self) -> Option<TcpInfo> {
-        self.tcp.info().ok()
     }
 
     /// The poller says that it has failed.
@@ -335,85 +330,27 @@ impl Tcp {
         }
         self.options = turn;
         // A value out of range is the program's business: the option stays as it was.
-        let _ = set_options(&self.tcp, peer);
+        let _ = tcp_options::set(&self.tcp, peer);
     }
 
     fn tell_figures(&mut self, end: &End, around: &Around<'_>) {
         let fresh = self
             .told
             .is_some_and(|told| around.now.duration_since(told) < TELL_EVERY);
-        if fresh {
-            return;
+        if !fresh {
+            self.told = Some(around.now);
+            self.tell_figures_now(around.own.own(end.slot));
         }
-        self.told = Some(around.now);
-        if let Some(info) = self.info() {
-            around.own.own(end.slot).set_figures(&figures(&info));
+    }
+
+    /// Says in the own slot what is known of the connection.
+    pub(crate) fn tell_figures_now(&self, own: OwnSlot<'_>) {
+        if let Ok(info) = self.tcp.info() {
+            own.set_figures(&figures::of(&info));
         }
     }
 }
 
 fn code(error: &io::Error) -> i32 {
     os_code(error).unwrap_or(libc::ECONNABORTED)
-}
-
-fn set_options(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
-    let seconds = |n: u32| Duration::from_secs(n.into());
-    let at_once = peer.is_on(Opt::NoDelay) || peer.is_on(Opt::Corked);
-    if peer.get(Opt::NoDelay).is_some() || at_once {
-        tcp.set_nodelay(at_once && !peer.is_on(Opt::Cork))?;
-    }
-    if let Some(on) = peer.get(Opt::KeepAlive) {
-        let idle = peer.get(Opt::KeepIdle).unwrap_or(7200);
-        tcp.set_keepalive((on != 0).then(|| seconds(idle.max(1))))?;
-    }
-    if let Some(time) = peer.get(Opt::UserTimeout) {
-        let time = Duration::from_millis(time.into());
-        tcp.set_user_timeout((!time.is_zero()).then_some(time))?;
-    }
-    if let Some(ttl) = peer.get(Opt::Ttl).filter(|ttl| (1..=255).contains(ttl)) {
-        tcp.set_ttl(ttl)?;
-    }
-    if let Some(tos) = peer.get(Opt::Tos) {
-        tcp.set_tos(tos as u8)?;
-    }
-    let named = peer.get(Opt::Congestion);
-    let named = named.and_then(|n| CONGESTION.get(n as usize));
-    if let Some(control) = named.and_then(|name| name.parse::<CongestionControl>().ok()) {
-        tcp.set_congestion_control(control)?;
-    }
-    if let Some(bytes) = peer
-        .get(Opt::MaxSegment)
-        .and_then(|n| u16::try_from(n).ok())
-    {
-        tcp.set_max_segment(bytes)?;
-    }
-    Ok(())
-}
-
-fn microseconds(time: Option<Duration>) -> u32 {
-    u32::try_from(time.unwrap_or_default().as_micros()).unwrap_or(u32::MAX)
-}
-
-fn figures(info: &TcpInfo) -> Figures {
-    let flag = |on: bool, bit: u32| u32::from(on) << bit;
-    let (own, peers) = info.window_scale.unwrap_or_default();
-    let scales = u32::from(own & 15) << 8 | u32::from(peers & 15) << 12;
-    Figures {
-        rtt: microseconds(info.rtt),
-        rtt_variation: microseconds(info.rtt_variation),
-        rto: microseconds(Some(info.rto)),
-        congestion_window: info.congestion_window,
-        slow_start_threshold: info.slow_start_threshold,
-        send_mss: info.send_mss,
-        receive_mss: info.receive_mss,
-        retransmissions: u32::try_from(info.retransmissions).unwrap_or(u32::MAX),
-        in_flight: info.in_flight,
-        send_window: info.send_window,
-        unsent: info.unsent,
-        options: flag(info.timestamps, 0)
-            | flag(info.sack, 1)
-            | flag(info.window_scale.is_some(), 2)
-            | flag(info.ecn, 3)
-            | scales,
-    }
 }

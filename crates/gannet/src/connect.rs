@@ -8,7 +8,7 @@ use crate::shard::Socket;
 use crate::tcp_stream::TcpStream;
 use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
-use gannet_stack::tcp::{TcpError, TcpId, TcpState};
+use gannet_stack::tcp::{TcpError, TcpId, TcpOption, TcpState};
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -41,6 +41,7 @@ pub struct Connect {
     host: Host,
     from: Option<SocketAddr>,
     timeout: Option<Duration>,
+    options: Vec<TcpOption>,
 }
 
 /// What is to be opened, and until when it is waited for.
@@ -58,7 +59,44 @@ impl Connect {
             host: host.clone(),
             from: None,
             timeout: None,
+            options: Vec::new(),
         }
+    }
+
+    fn with(mut self, option: TcpOption) -> Connect {
+        self.options.push(option);
+        self
+    }
+
+    /// No segment has more than `bytes`, options included (at least 48), in either direction: the
+    /// SYN of [`Connect::begin`] says so.
+    #[must_use]
+    pub fn max_segment(self, bytes: u16) -> Connect {
+        self.with(TcpOption::MaxSegment(Some(bytes)))
+    }
+
+    /// As [`TcpStream::set_ttl`], from the SYN of [`Connect::begin`] on; 0 is taken as 1.
+    #[must_use]
+    pub fn ttl(self, hops: u8) -> Connect {
+        self.with(TcpOption::TimeToLive(hops))
+    }
+
+    /// As [`TcpStream::set_tos`], from the SYN of [`Connect::begin`] on.
+    #[must_use]
+    pub fn tos(self, tos: u8) -> Connect {
+        self.with(TcpOption::TypeOfService(tos))
+    }
+
+    /// As [`TcpStream::set_syn_retries`]: of [`Connect::begin`].
+    #[must_use]
+    pub fn syn_retries(self, retries: u8) -> Connect {
+        self.with(TcpOption::SynRetries(Some(retries)))
+    }
+
+    /// As [`TcpStream::set_receive_buffer`], from the SYN of [`Connect::begin`] on.
+    #[must_use]
+    pub fn receive_buffer(self, bytes: u32) -> Connect {
+        self.with(TcpOption::ReceiveBuffer(bytes))
     }
 
     /// From `local`: 0.0.0.0 or `::` leaves the address to the host, port 0 the port. A port that
@@ -117,6 +155,9 @@ impl Connect {
         let begun = inner.shared.call(|shard, now| {
             let id = shard.stack.tcp_connect(now, self.from, to);
             let id = id.map_err(|error| connect_failed(to, error))?;
+            for option in &self.options {
+                shard.stack.tcp_set_option(id, *option);
+            }
             if let Err(error) = shard.dial(id, to.ip().to_canonical(), now) {
                 shard.stack.tcp_close(now, id);
                 return Err(error);

@@ -236,6 +236,16 @@ impl TcpListener {
         Ok(())
     }
 
+    /// How many bytes of the connections to come may wait to be read, as
+    /// [`TcpStream::set_receive_buffer`], from their first segment on.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
+        self.set_option(TcpOption::ReceiveBuffer(bytes));
+        Ok(())
+    }
+
     /// For every connection from now on: see [`TcpStream::advertise_user_timeout`].
     ///
     /// # Errors

@@ -29,14 +29,33 @@ pub struct Figures {
     /// Bytes that TCP has and has not sent yet.
     pub unsent: u32,
     /// Bit 0: timestamps, 1: selective acknowledgements, 2: window scale, 3: ECN, as in
-    /// `tcpi_options`; bits 8 to 11 and 12 to 15: our and the peer's window scale.
+    /// `tcpi_options`; bits 8 to 11 and 12 to 15: the peer's and our window scale.
     pub options: u32,
+    /// Its state, by its number in Linux (`TCP_ESTABLISHED` is 1); 0 while it is not known.
+    pub state: u32,
+    /// Smallest round trip of the last minutes, microseconds.
+    pub rtt_min: u32,
+    /// Bytes that we offer room for.
+    pub receive_window: u32,
+    /// Segments sent, the lower 32 bits.
+    pub segments_sent: u32,
+    /// Segments received, the lower 32 bits.
+    pub segments_received: u32,
+    /// Kilobytes (1000) a second at which data leaves; `u32::MAX`: as fast as the windows allow.
+    pub pacing_rate: u32,
+    /// Bytes that arrived out of order.
+    pub out_of_order: u32,
 }
 
+/// Those that have words of their own in every slot; the others are where a carrier's slot, which
+/// is no socket of a program, has no options.
 pub(crate) const WORDS: usize = 12;
+const ALL: usize = 19;
+
+const _: () = assert!(ALL - WORDS <= crate::layout::slot::OPTION_COUNT);
 
 impl Figures {
-    fn words(&self) -> [u32; WORDS] {
+    fn words(&self) -> [u32; ALL] {
         let Figures {
             rtt,
             rtt_variation,
@@ -50,6 +69,13 @@ impl Figures {
             send_window,
             unsent,
             options,
+            state,
+            rtt_min,
+            receive_window,
+            segments_sent,
+            segments_received,
+            pacing_rate,
+            out_of_order,
         } = *self;
         [
             rtt,
@@ -64,6 +90,13 @@ impl Figures {
             send_window,
             unsent,
             options,
+            state,
+            rtt_min,
+            receive_window,
+            segments_sent,
+            segments_received,
+            pacing_rate,
+            out_of_order,
         ]
     }
 }
@@ -71,7 +104,10 @@ impl Figures {
 impl PeerSlot<'_> {
     /// What was said of the connection last; all zero when nothing was.
     pub fn figures(&self) -> Figures {
-        let word = |n| self.figure(n);
+        let word = |n: usize| match n.checked_sub(WORDS) {
+            None => self.figure(n),
+            Some(more) => self.option(more),
+        };
         Figures {
             rtt: word(0),
             rtt_variation: word(1),
@@ -85,6 +121,13 @@ impl PeerSlot<'_> {
             send_window: word(9),
             unsent: word(10),
             options: word(11),
+            state: word(12),
+            rtt_min: word(13),
+            receive_window: word(14),
+            segments_sent: word(15),
+            segments_received: word(16),
+            pacing_rate: word(17),
+            out_of_order: word(18),
         }
     }
 }
@@ -93,7 +136,10 @@ impl OwnSlot<'_> {
     /// Says what is known of the connection.
     pub fn set_figures(&self, figures: &Figures) {
         for (n, value) in figures.words().into_iter().enumerate() {
-            self.set_figure(n, value);
+            match n.checked_sub(WORDS) {
+                None => self.set_figure(n, value),
+                Some(more) => self.set_option(more, value),
+            }
         }
     }
 }
@@ -122,6 +168,13 @@ mod tests {
             send_window: 10,
             unsent: 11,
             options: 12,
+            state: 13,
+            rtt_min: 14,
+            receive_window: 15,
+            segments_sent: 16,
+            segments_received: 17,
+            pacing_rate: 18,
+            out_of_order: 19,
         };
         slot.set_figures(&figures);
         assert_eq!(slot.figures(), figures);

@@ -95,9 +95,19 @@ pub enum Opt {
     Corked,
     /// `SO_RCVLOWAT`. Above 1 there is a flag too, which every look at a stream sees.
     LowWater,
+    /// Which buffers the program has set itself: bits of [`buffers`].
+    BuffersSet,
 }
 
-const _: () = assert!((Opt::LowWater as usize) < crate::layout::slot::OPTION_COUNT);
+/// Bits of [`Opt::BuffersSet`], as those of `SO_BUF_LOCK`.
+pub mod buffers {
+    /// `SO_SNDBUF`.
+    pub const SEND: u32 = 1;
+    /// `SO_RCVBUF`.
+    pub const RECEIVE: u32 = 2;
+}
+
+const _: () = assert!((Opt::BuffersSet as usize) < crate::layout::slot::OPTION_COUNT);
 
 /// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
 pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];

@@ -30,6 +30,8 @@ pub enum Question {
     Listen(u32),
     /// Processes came or went: look at the table.
     Look,
+    /// Say anew in this slot of the carrier's, what is known of the connection behind it.
+    Figures(u32),
     /// All sockets, for people. Comes with a descriptor of a file of text.
     List,
 }
@@ -42,6 +44,7 @@ impl Question {
             Question::Listen(slot) => (3, u64::from(slot)),
             Question::Look => (4, 0),
             Question::List => (5, 0),
+            Question::Figures(slot) => (6, u64::from(slot)),
         };
         let mut bytes = [0; 12];
         let (head, tail) = bytes.split_at_mut(4);
@@ -60,6 +63,7 @@ impl Question {
             3 => Some(Question::Listen(argument as u32)),
             4 => Some(Question::Look),
             5 => Some(Question::List),
+            6 => Some(Question::Figures(argument as u32)),
             _ => None,
         }
     }

@@ -185,7 +185,7 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
         Err(error) => return Some(Err(error)),
     };
     let flags = socket_flags(fd);
-    match open(state, local, to, whose, flags) {
+    match open(state, local, to, whose, (fd, flags)) {
         Ok(Some((met, carried))) => Some(opened(state, fd, plain, met, carried, flags)),
         Ok(None) => before.map(|_| Err(libc::ECONNREFUSED)),
         Err(libc::ECONNREFUSED) if flags.contains(SocketFlags::NONBLOCK) => {
@@ -244,7 +244,7 @@ fn open(
     local: SocketAddr,
     to: SocketAddr,
     whose: Whose,
-    socket: SocketFlags,
+    (fd, socket): (c_int, SocketFlags),
 ) -> Outcome<Option<(meet::Met, bool)>> {
     let wish = Wish {
         local,
@@ -268,8 +268,10 @@ fn open(
     }
     let gateway = name::gateway(state.peers().network(), state.host()).map_err(errno::raw)?;
     let mut names = std::iter::once(gateway);
-    let met = meet::open(state.peers(), state.holder(), wish, true, &mut names);
-    match met {
+    // The SYN leaves with what the program has set.
+    let met = meet::prepare(state.peers(), state.holder(), wish, true).map_err(errno::raw)?;
+    options::copy_from_kernel(fd, &state.arena().own(met.slot));
+    match meet::connect(state.peers(), state.holder(), met, &mut names) {
         Ok(met) => Ok(Some((met, true))),
         Err(Errno::CONNREFUSED) => Err(libc::ENETUNREACH),
         Err(error) => Err(errno::raw(error)),
@@ -305,7 +307,9 @@ fn opened(
 ) -> Outcome<()> {
     let slot = state.arena().own(met.slot);
     slot.set_flags(listen::family_flags(plain));
-    options::copy_from_kernel(fd, &slot);
+    if !carried {
+        options::copy_from_kernel(fd, &slot);
+    }
     options::copy_times_to(fd, &met.fd);
     let object = object::new(Kind::Stream, met.slot);
     object

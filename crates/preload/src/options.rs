@@ -2,7 +2,7 @@
 //! socket sees them.
 
 use crate::real;
-use gannet_local::options::Opt;
+use gannet_local::options::{CONGESTION, Opt, buffers};
 use gannet_local::slot::OwnSlot;
 use libc::c_int;
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -161,6 +161,15 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
     if option == Opt::Cork && value != 0 {
         slot.set(Opt::Corked, 1);
     }
+    let buffer = match option {
+        Opt::SendBuffer => buffers::SEND,
+        Opt::ReceiveBuffer => buffers::RECEIVE,
+        _ => 0,
+    };
+    if buffer != 0 {
+        let before = slot.get(Opt::BuffersSet).unwrap_or(0);
+        slot.set(Opt::BuffersSet, before | buffer);
+    }
     slot.set(option, value as u32);
     Ok(())
 }
@@ -176,15 +185,38 @@ fn get<T: Copy>(fd: c_int, (level, name): (c_int, c_int), zero: T) -> Option<T> 
 /// What the kernel gives as `TCP_MAXSEG` of a socket that is not connected: RFC 9293's default.
 const SMALLEST_SEGMENT: c_int = 536;
 
+/// Which buffers were set by the program (Linux 5.14, `asm-generic/socket.h`).
+const SO_BUF_LOCK: c_int = 72;
+
+/// Whether the kernel's own default is left as it is: then the settings of Gannet decide.
+fn is_default(which: (c_int, c_int), value: Option<c_int>) -> bool {
+    let known = DEFAULTS.iter().find(|known| (known.0, known.1) == which);
+    known.is_some_and(|known| Some(known.2) == value)
+}
+
 /// What a program set on the kernel's socket before it became one of ours.
 pub(crate) fn copy_from_kernel(fd: c_int, slot: &OwnSlot<'_>) {
     for &(level, name, option) in PLAIN {
         let value = get::<c_int>(fd, (level, name), 0);
         // Before a connection the kernel says the smallest there is, unless one was set.
-        let unset = option == Opt::MaxSegment && value == Some(SMALLEST_SEGMENT);
+        let unset = match option {
+            Opt::MaxSegment => value == Some(SMALLEST_SEGMENT),
+            _ => is_default((level, name), value),
+        };
         if let Some(value) = value.filter(|_| !unset) {
             slot.set(option, value as u32);
         }
+    }
+    if let Some(set) = get::<c_int>(fd, (libc::SOL_SOCKET, SO_BUF_LOCK), 0) {
+        slot.set(Opt::BuffersSet, set as u32);
+    }
+    // One that is not ours has no place among the names.
+    let name = get(fd, (libc::IPPROTO_TCP, libc::TCP_CONGESTION), [0u8; 16]);
+    let name = name.unwrap_or_default();
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let known = CONGESTION.iter().position(|known| known.as_bytes() == name);
+    if let Some(known) = known.filter(|known| *known > 0) {
+        slot.set(Opt::Congestion, known as u32);
     }
     let none = libc::linger {
         l_onoff: 0,

@@ -20,6 +20,7 @@ fn questions_there_and_back() {
         Question::Attach,
         Question::Arena(u64::MAX),
         Question::Listen(7),
+        Question::Figures(8),
         Question::Look,
         Question::List,
     ];
@@ -36,7 +37,7 @@ fn s5_s6_questions_that_are_none() {
     }
     assert_eq!(Question::unpack(&[good.as_slice(), &[0]].concat()), None);
     assert_eq!(Question::unpack(&[0xff; 65_536]), None);
-    for kind in [0u32, 6, u32::MAX] {
+    for kind in [0u32, 7, u32::MAX] {
         let bytes = [&kind.to_ne_bytes()[..], &[0; 8]].concat();
         assert_eq!(Question::unpack(&bytes), None);
     }

@@ -212,14 +212,20 @@ unsafe extern "C" fn setsockopt(
 }
 
 /// The carrier heeds the options of what it carries: it looks at them whenever it looks at the
-/// stream. Only those that may set something free it has to hear of at once.
+/// stream. Only those that may set something free, or concern a stream on which nothing happens, it
+/// has to hear of at once.
 fn tell_carrier(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) {
-    const SET_FREE: [(c_int, c_int); 2] = [
+    const AT_ONCE: [(c_int, c_int); 7] = [
         (libc::IPPROTO_TCP, libc::TCP_NODELAY),
         (libc::IPPROTO_TCP, libc::TCP_CORK),
+        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
     ];
     let slot = state.arena().own(object.slot());
-    if SET_FREE.contains(&which) && slot.flags() & flags::CARRIED != 0 {
+    if AT_ONCE.contains(&which) && slot.flags() & flags::CARRIED != 0 {
         object.stream(state, fd).tell();
     }
 }

@@ -577,6 +577,9 @@ impl Tcp {
         //# It is not required, but the application SHOULD be able to change the Differentiated
         //# Services field during the connection lifetime (SHLD-21).
         let marked = settings.mark(&mut conn.path);
+        if let (State::SynSent(opening), Some(bytes)) = (&mut conn.state, settings.receive_buffer) {
+            opening.fit_buffer(bytes);
+        }
         if let State::Open(open) = &mut conn.state {
             if matches!(option, TcpOption::AdvertiseUserTimeout(_)) {
                 open.owed_timeout = settings.user_timeout.advertised();

@@ -196,7 +196,9 @@ fn keep_alive_at(
     settings.keep_alive.map_or(Instant::FAR_FUTURE, |idle| {
         let least = settings.user_timeout.least_keep_alive(&config.user_timeout);
         let idle = idle.max(least);
-        let probed = settings.keep_alive_interval(config).saturating_mul(probes.into());
+        let probed = settings
+            .keep_alive_interval(config)
+            .saturating_mul(probes.into());
         heard_at + idle + probed
     })
 }

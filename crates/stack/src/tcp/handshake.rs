@@ -73,15 +73,28 @@ pub(super) struct Opening {
     pub(super) early: Option<Box<Early>>,
 }
 
+/// The window of a SYN, and the scale of all later ones.
+fn first_window(buffer: u32, max: u32) -> (u16, WindowScale) {
+    (buffer.min(65_535) as u16, WindowScale::for_buffer(max))
+}
+
 impl Opening {
+    /// The application has chosen a buffer. What a SYN has offered stays.
+    pub(super) fn fit_buffer(&mut self, bytes: u32) {
+        if self.sent == 0 {
+            (self.window, self.scale) = first_window(bytes, bytes);
+        }
+    }
+
     fn new<D: Driver>(cx: &Cx<'_, D>, conn: &Connection, active: bool) -> Self {
         let tuple = FourTuple {
             local: conn.local,
             remote: conn.remote,
         };
-        let buffer = conn.settings.receive_buffer;
-        let max = buffer.unwrap_or(cx.config.receive_buffer_max);
-        let window = buffer.unwrap_or(cx.config.receive_buffer).min(65_535);
+        let (window, scale) = match conn.settings.receive_buffer {
+            Some(bytes) => first_window(bytes, bytes),
+            None => first_window(cx.config.receive_buffer, cx.config.receive_buffer_max),
+        };
         Opening {
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1
             //# A TCP implementation MUST use the above type of "clock" for clock-
@@ -89,8 +102,8 @@ impl Opening {
             //# generate its initial sequence numbers with the expression:
             iss: isn::initial_sequence(cx.key, &tuple, cx.now),
             irs: SeqNum(0),
-            window: window as u16,
-            scale: WindowScale::for_buffer(max),
+            window,
+            scale,
             wanted: Wanted::of(cx.config),
             offer: Offer::default(),
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.4.1

@@ -132,7 +132,10 @@ impl Settings {
     // As Linux has it (tcp(7), TCP_USER_TIMEOUT): a time that the application set stands for the
     // number of probes.
     pub(super) fn is_given_up(&self, probes: u8, silent: Duration, config: &TcpConfig) -> bool {
-        match (self.user_timeout.set_by_application(), self.keep_alive_probes) {
+        match (
+            self.user_timeout.set_by_application(),
+            self.keep_alive_probes,
+        ) {
             (Some(most), _) => probes > 0 && silent >= most,
             (None, 0) => probes >= config.keep_alive_probes,
             (None, most) => probes >= most,

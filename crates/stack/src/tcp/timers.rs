@@ -148,8 +148,11 @@ fn keep_alive_timer<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         open.heard_at = cx.now;
         return;
     }
-    let silent = cx.now.since(open.heard_at);
-    if conn.settings.is_given_up(open.keep_alive_probes, silent, cx.config) {
+    let silent = cx.now - open.heard_at;
+    if conn
+        .settings
+        .is_given_up(open.keep_alive_probes, silent, cx.config)
+    {
         output::send_reset(conn, cx);
         return conn.fail(cx.ip, Some(TcpError::TimedOut));
     }

@@ -82,7 +82,8 @@ impl UserTimeouts {
 
     /// The time that the application has set.
     pub(super) fn set_by_application(&self) -> Option<Duration> {
-        self.set.map(|set| Duration::from_millis(u64::from(set.get())))
+        self.set
+            .map(|set| Duration::from_millis(u64::from(set.get())))
     }
 
     /// The least idle time before a keep-alive.

@@ -1,6 +1,7 @@
 //! Keep-alives (RFC 9293 section 3.8.4).
 
 use core::time::Duration;
+use std::vec::Vec;
 
 use super::peer::{ACK, Peer, RST, mss_only, seg};
 use crate::tcp::{TcpError, TcpOption, TcpState};
@@ -104,4 +105,56 @@ fn our_answer_to_a_probe() {
         "with an octet of garbage"
     );
     assert_eq!(p.read(), b"");
+}
+
+#[test]
+fn each_connection_has_its_own_interval_and_number() {
+    let seconds = Duration::from_secs;
+    let mut p = Peer::active(mss_only(1460));
+    for option in [
+        TcpOption::KeepAliveInterval(Some(seconds(5))),
+        TcpOption::KeepAliveProbes(Some(3)),
+        idle(60),
+    ] {
+        p.host.tcp_set_option(p.id(), option);
+    }
+    let sent = p.pass(seconds(60 + 3 * 5 + 1));
+    let when: Vec<_> = sent.iter().map(|(at, _)| at.as_secs()).collect();
+    assert_eq!(when, [60, 65, 70, 75], "three probes and the reset");
+    assert!(sent[3].1.flags.contains(RST));
+    assert_eq!(p.host.tcp_take_error(p.id()), Some(TcpError::TimedOut));
+    // back to the configuration's
+    let mut p = Peer::active(mss_only(1460));
+    for option in [
+        TcpOption::KeepAliveInterval(Some(seconds(5))),
+        TcpOption::KeepAliveInterval(None),
+        TcpOption::KeepAliveProbes(Some(1)),
+        TcpOption::KeepAliveProbes(None),
+        idle(60),
+    ] {
+        p.host.tcp_set_option(p.id(), option);
+    }
+    assert_eq!(p.pass(seconds(60 + 8 * 75 + 10)).len(), 9);
+}
+
+/// As Linux has it (tcp(7), TCP_USER_TIMEOUT).
+#[test]
+fn a_time_set_by_the_application_stands_for_the_number() {
+    let seconds = Duration::from_secs;
+    for (most, last) in [(12, 15), (40, 40)] {
+        let mut p = Peer::active(mss_only(1460));
+        for option in [
+            TcpOption::UserTimeout(Some(seconds(most))),
+            TcpOption::KeepAliveInterval(Some(seconds(5))),
+            TcpOption::KeepAliveProbes(Some(2)),
+            idle(10),
+        ] {
+            p.host.tcp_set_option(p.id(), option);
+        }
+        let sent = p.pass(seconds(100));
+        let (at, end) = sent.last().expect("probes");
+        assert!(end.flags.contains(RST), "{sent:?}");
+        assert_eq!(at.as_secs(), last);
+        assert_eq!(p.state(), TcpState::Closed);
+    }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::peer::{ACK, FIN, Peer, RST, SYN, all_options, mss_only, seg};
-use crate::tcp::{ConnectError, TcpError, TcpState};
+use crate::tcp::{ConnectError, TcpError, TcpOption, TcpState};
 use core::net::{IpAddr, SocketAddr};
 use gannet_wire::tcp::Flags;
 use std::vec::Vec;
@@ -282,4 +282,17 @@ fn a_way_that_will_not_come() {
     p.close();
     p.host.tcp_give_up(p.now, p.id(), TcpError::HostUnreachable);
     assert!(!p.host.tcp_start_over(p.now, p.id()));
+}
+
+#[test]
+fn each_connection_has_its_own_number_of_retries() {
+    for (retries, syns) in [(Some(0), 1), (Some(2), 3), (None, 8)] {
+        let mut p = Peer::new();
+        p.connect();
+        p.host
+            .tcp_set_option(p.id(), TcpOption::SynRetries(retries));
+        let again = p.pass(Duration::from_secs(600));
+        assert_eq!(1 + again.len(), syns, "{again:?}");
+        assert_eq!(p.host.tcp_take_error(p.id()), Some(TcpError::TimedOut));
+    }
 }

@@ -1,0 +1,58 @@
+//! What a connection's stack knows of it, as the program's library and `gannet ss` read it.
+
+use gannet::{TcpInfo, TcpState};
+use gannet_local::Figures;
+use std::time::Duration;
+
+fn microseconds(time: Option<Duration>) -> u32 {
+    u32::try_from(time.unwrap_or_default().as_micros()).unwrap_or(u32::MAX)
+}
+
+/// The number of a state in Linux (`tcp_states.h`).
+fn number(state: TcpState) -> u32 {
+    match state {
+        TcpState::Established => 1,
+        TcpState::SynSent => 2,
+        TcpState::SynReceived => 3,
+        TcpState::FinWait1 => 4,
+        TcpState::FinWait2 => 5,
+        TcpState::TimeWait => 6,
+        TcpState::Closed => 7,
+        TcpState::CloseWait => 8,
+        TcpState::LastAck => 9,
+        TcpState::Closing => 11,
+    }
+}
+
+/// What is known of a connection.
+pub(crate) fn of(info: &TcpInfo) -> Figures {
+    let flag = |on: bool, bit: u32| u32::from(on) << bit;
+    let (own, peers) = info.window_scale.unwrap_or_default();
+    let scales = u32::from(peers & 15) << 8 | u32::from(own & 15) << 12;
+    let rate = |bytes: u64| u32::try_from(bytes / 1000).unwrap_or(u32::MAX);
+    Figures {
+        rtt: microseconds(info.rtt),
+        rtt_variation: microseconds(info.rtt_variation),
+        rto: microseconds(Some(info.rto)),
+        congestion_window: info.congestion_window,
+        slow_start_threshold: info.slow_start_threshold,
+        send_mss: info.send_mss,
+        receive_mss: info.receive_mss,
+        retransmissions: u32::try_from(info.retransmissions).unwrap_or(u32::MAX),
+        in_flight: info.in_flight,
+        send_window: info.send_window,
+        unsent: info.unsent,
+        options: flag(info.timestamps, 0)
+            | flag(info.sack, 1)
+            | flag(info.window_scale.is_some(), 2)
+            | flag(info.ecn, 3)
+            | scales,
+        state: number(info.state),
+        rtt_min: microseconds(info.rtt_min),
+        receive_window: info.receive_window,
+        segments_sent: info.segments_sent as u32,
+        segments_received: info.segments_received as u32,
+        pacing_rate: info.pacing_rate.map_or(u32::MAX, rate),
+        out_of_order: info.out_of_order,
+    }
+}

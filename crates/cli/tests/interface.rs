@@ -1,0 +1,133 @@
+//! Carried programs on an interface with the kernel on the other side: which options of their
+//! sockets TCP heeds, what it says of itself, and what becomes of them when the interface goes.
+
+mod running;
+
+use running::wire::Wire;
+use running::{Running, network, run};
+
+/// A connection and what was set before it, and what the segments on the wire say.
+const SETS: &str = "
+import errno, socket, struct, sys
+def told(*words):
+    print(*words, flush=True)
+s = socket.socket()
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 33)
+s.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 0x48)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 900)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)
+s.connect(('10.56.0.2', 7000))
+s.sendall(b'x' * 5000)
+assert s.recv(1) == b'y'
+info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 248)
+def word(at):
+    return struct.unpack_from('I', info, at)[0]
+told('state', info[0])
+told('mss', word(16) <= 900, 'mtu', word(60) <= 1500)
+told('rtt', 0 < word(68) < 5000000, 0 < word(72), word(148) <= word(68))
+told('rto', 100000 < word(8) < 5000000)
+told('window', word(80) >= 2, word(228) > 1000, 1000 < word(232) <= 20000)
+told('segments', word(136) >= 3, word(140) >= 3, word(100))
+told('bytes', struct.unpack_from('QQ', info, 120), word(24), word(144))
+told('maxseg', s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) <= 900)
+s.sendall(b'close')
+assert s.recv(1) == b''
+told('state', s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0])
+plain = socket.create_connection(('10.56.0.2', 7000))
+for name in ('reno', 'cubic'):
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+plain.shutdown(socket.SHUT_WR)
+plain.recv(1)
+told('done')
+";
+
+/// Answers, and describes what arrives: of each kind of segment once.
+const DESCRIBES: &str = "
+import socket, struct, sys, threading
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x800))
+listener = socket.socket()
+listener.bind(('10.56.0.2', 7000))
+listener.listen()
+print('ready', flush=True)
+end = listener.accept()[0]
+got = 0
+while got < 5000:
+    got += len(end.recv(10000))
+end.sendall(b'y')
+assert end.recv(5) == b'close'
+end.close()
+plain = listener.accept()[0]
+plain.recv(1)
+plain.close()
+raw.settimeout(0.2)
+try:
+    while True:
+        packet, (_, _, kind, *_) = raw.recvfrom(2000)
+        head = (packet[0] & 15) * 4
+        tcp = packet[head:]
+        if packet[9] != 6 or kind == socket.PACKET_OUTGOING:
+            continue
+        text = struct.unpack_from('!H', packet, 2)[0] - head - (tcp[12] >> 4) * 4
+        window = struct.unpack_from('!H', tcp, 14)[0]
+        mss = '-'
+        options = tcp[20:(tcp[12] >> 4) * 4]
+        while options and options[0]:
+            if options[0] == 1:
+                options = options[1:]
+                continue
+            if options[0] == 2:
+                mss = struct.unpack_from('!H', options, 2)[0]
+            options = options[options[1]:]
+        syn = 'SYN' if tcp[13] & 2 else 'data' if text else 'other'
+        print(syn, 'ttl', packet[8], 'tos', packet[1], 'mss', mss, 'window', window, 'text', text)
+except TimeoutError:
+    pass
+";
+
+#[test]
+fn options_set_before_connecting_leave_with_the_syn_and_info_is_true() {
+    let (Some(plain), Some(wire)) = (run(&network("sets")), Wire::new()) else {
+        return;
+    };
+    let mut far = wire.kernel();
+    far.args(["python3", "-c", DESCRIBES]);
+    let mut far = Running::start(far);
+    assert_eq!(far.line(), "ready");
+    let near = Running::python(wire.run(&plain), SETS, &[]);
+    let (lines, output) = near.end();
+    let expected = [
+        "state 1",
+        "mss True mtu True",
+        "rtt True True True",
+        "rto True",
+        "window True True True",
+        "segments True True 0",
+        "bytes (5000, 1) 0 0",
+        "maxseg True",
+        "state 8",
+        "done",
+    ];
+    assert_eq!(lines, expected, "{output:?}");
+    let (seen, _) = far.end();
+    let of = |kind: &str| {
+        seen.iter()
+            .filter(|line| line.starts_with(kind))
+            .collect::<Vec<_>>()
+    };
+    let word = |line: &str, name: &str| -> u32 {
+        let mut words = line.split(' ').skip_while(|word| *word != name);
+        words.nth(1).unwrap().parse().unwrap()
+    };
+    let [ours, plain] = of("SYN")[..] else {
+        panic!("two SYNs: {seen:?}");
+    };
+    assert!(ours.starts_with("SYN ttl 33 tos 72 mss 900"), "{ours}");
+    assert!(word(ours, "window") <= 20_000, "{ours}");
+    assert!(plain.starts_with("SYN ttl 64 tos 0 mss 1460"), "{plain}");
+    let data = of("data");
+    assert!(!data.is_empty(), "{seen:?}");
+    // Long ones are cut by the interface (segmentation offload), behind where they are seen.
+    for line in data {
+        assert!(line.starts_with("data ttl 33 tos 72"), "{line}");
+    }
+}
