@@ -25,7 +25,7 @@ use crate::shard::{Shard, Socket};
 use crate::watch::Watch;
 use gannet_base::Instant;
 use gannet_drivers::wait::{Spinner, WaitPolicy};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

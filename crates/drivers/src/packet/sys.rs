@@ -222,7 +222,7 @@ pub(super) fn receive_ring(
     };
     set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a null hint lets the kernel choose fresh addresses, so no existing mapping is touched.
+    // SAFETY: a null hint lets the kernel choose fresh addresses: no existing mapping is touched.
     let first = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, fd, 0) };
     match first.map(|first| NonNull::new(first.cast())) {
         Ok(Some(first)) => Ok(RingMemory {

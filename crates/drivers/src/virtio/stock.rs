@@ -117,8 +117,8 @@ impl Stock {
         true
     }
 
-    /// Copies a frame into the armed blocks and describes it in the empty `slot`; `false` when there
-    /// was no room.
+    /// Copies a frame into the armed blocks and describes it in the empty `slot`; `false` when
+    /// there was no room.
     #[inline]
     pub(crate) fn put(&mut self, pool: &mut Pool, bytes: &[u8], slot: &mut Slot) -> bool {
         if bytes.len() <= INLINE_MAX {
