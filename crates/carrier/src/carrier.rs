@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Turns between two looks at the kernel while there is work, or the loop looks around.
-const KERNEL_EVERY: u32 = 16;
+const KERNEL_EVERY: u32 = 32;
 /// Turns between two looks at the links while there is nothing: such a look is a system call where
 /// the link is the kernel's, a look at the program's memory is next to nothing.
 const LINKS_EVERY: u32 = 4;
@@ -237,7 +237,8 @@ impl Carrier {
     /// When the loop must turn again at the latest.
     fn due(&self) -> Option<Instant> {
         let last = self.alone.map(|alone| alone + LAST_WORDS);
-        let all = [self.janitor.due(), self.again, last];
+        let corked = self.gateway.uncorking_due();
+        let all = [self.janitor.due(), self.again, corked, last];
         all.into_iter().flatten().min()
     }
 
@@ -254,6 +255,7 @@ impl Carrier {
             // Whoever could not be taken for want of descriptors.
             self.watch_doors_of_the_kernel();
         }
+        self.gateway.uncork(self.now);
         if self.processes.is_stale(&self.program) {
             self.look_at_processes();
         }

@@ -1,5 +1,7 @@
 //! A stream between a program and the carrier, and what the carrier joins it to.
 
+#[cfg(doc)]
+use crate::tcp::CORKED_MAX;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use gannet::Poller;
@@ -32,6 +34,8 @@ pub(crate) struct Flow {
     pub(crate) joined: Joined,
     /// Is among those to be looked at in this turn.
     pub(crate) listed: bool,
+    /// Is among those to be looked at when corked bytes have waited long enough.
+    pub(crate) corked: bool,
 }
 
 /// What a flow needs of the carrier while it is looked at.
@@ -55,6 +59,8 @@ pub(crate) enum Next {
     Wait,
     /// There is more to do, but others have their turn first.
     Again,
+    /// Nothing, until there is news, or corked bytes have waited for [`CORKED_MAX`].
+    Uncork,
     /// It is over, and the stream was closed.
     Over,
     /// It never began: the program was told why, or is gone. Nobody knows of this end.

@@ -3,7 +3,7 @@
 use crate::doors::Doors;
 use crate::flow::{Around, End, Flow, Joined, Next};
 use crate::kernel::{Kernel, Token};
-use crate::tcp::Tcp;
+use crate::tcp::{CORKED_MAX, Tcp};
 use crate::udp::{SCRATCH, Udp};
 use gannet::{Host, Poller, TcpStream};
 use gannet_local::meet::{self, Met, Wish};
@@ -13,6 +13,7 @@ use gannet_local::{Arena, Drained, Geometry, HostId, Peers, Stream, Watcher, dra
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -36,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) doors: Doors,
     /// Flows to look at in this turn.
     list: Vec<u32>,
+    /// Flows with corked bytes, and when to look at them again: the first is due first.
+    corked: VecDeque<(Instant, u32)>,
     /// Flows joined to something.
     pub(crate) open: usize,
     scratch: Vec<u8>,
@@ -82,6 +85,7 @@ impl Gateway {
             flows: Vec::new(),
             doors: Doors::default(),
             list: Vec::new(),
+            corked: VecDeque::new(),
             open: 0,
             scratch: vec![0; SCRATCH],
             dropped: 0,
@@ -176,6 +180,7 @@ impl Gateway {
                 end,
                 joined,
                 listed: false,
+                corked: false,
             }));
         }
         self.open += 1;
@@ -355,7 +360,31 @@ impl Gateway {
         if let Some(place) = self.flows.get_mut(slot as usize) {
             *place = Some(flow);
         }
-        if next == Next::Again {
+        match next {
+            Next::Again => self.list(slot),
+            Next::Uncork => self.uncork_later(slot, tools.now),
+            _ => {}
+        }
+    }
+
+    fn uncork_later(&mut self, slot: u32, now: Instant) {
+        let Some(flow) = self.flow(slot) else { return };
+        if !std::mem::replace(&mut flow.corked, true) {
+            self.corked.push_back((now + CORKED_MAX, slot));
+        }
+    }
+
+    /// When corked bytes have waited long enough.
+    pub(crate) fn uncorking_due(&self) -> Option<Instant> {
+        self.corked.front().map(|(due, _)| *due)
+    }
+
+    /// Looks at those whose corked bytes have waited long enough by now, or left long ago.
+    pub(crate) fn uncork(&mut self, now: Instant) {
+        while let Some((_, slot)) = self.corked.pop_front_if(|(due, _)| *due <= now) {
+            if let Some(flow) = self.flow(slot) {
+                flow.corked = false;
+            }
             self.list(slot);
         }
     }

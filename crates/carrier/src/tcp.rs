@@ -14,8 +14,8 @@
 use crate::flow::{Around, End, Next};
 use crate::{figures, tcp_options};
 use gannet::{Host, Interest, Poller, TcpStream, os_code};
-use gannet_local::slot::{OwnSlot, PeerSlot, receiver};
-use gannet_local::{Hindrance, meet};
+use gannet_local::slot::{OwnSlot, PeerSlot, receiver, sent};
+use gannet_local::{Hindrance, Opt, Stream, meet};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const BUDGET: usize = 256 << 10;
 /// A reading call that gives so much may leave something behind.
 const MUCH: usize = 16 << 10;
+/// How long bytes wait under a cork: tcp(7).
+pub(crate) const CORKED_MAX: Duration = Duration::from_millis(200);
 /// How often a busy connection's figures are told.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 /// Ports that programs have without having asked for them.
@@ -53,8 +55,13 @@ pub(crate) struct Tcp {
     written_all: bool,
     /// The send buffer has no room for what the program sent.
     blocked: bool,
+    /// Since when bytes wait for the program to take its cork off (`TCP_CORK`).
+    corked: Option<Instant>,
+    /// Bytes that make a full segment.
+    full: u64,
     /// [`PeerSlot::options_turn`] as far as it was heeded.
     options: u32,
+    known: tcp_options::Known,
     told: Option<Instant>,
 }
 
@@ -71,7 +78,10 @@ impl Tcp {
             ring_full: false,
             written_all: false,
             blocked: connecting,
+            corked: None,
+            full: 536,
             options: 0,
+            known: tcp_options::Known::default(),
             told: None,
         }
     }
@@ -144,7 +154,11 @@ impl Tcp {
             }
             Ok(more) => {
                 self.settle(around.poller);
-                if more { Next::Again } else { Next::Wait }
+                match self.corked {
+                    _ if more => Next::Again,
+                    Some(_) => Next::Uncork,
+                    None => Next::Wait,
+                }
             }
         }
     }
@@ -245,8 +259,12 @@ impl Tcp {
             if left == 0 {
                 return Ok(true);
             }
+            let Some(most) = self.may_leave(end, around, &stream) else {
+                self.blocked = false;
+                break;
+            };
             let n = match stream.receive_slice(around.scratch, true) {
-                Ok(n) => n,
+                Ok(n) => n.min(most),
                 Err(Hindrance::Wait) => {
                     self.blocked = false;
                     break;
@@ -272,6 +290,27 @@ impl Tcp {
             }
         }
         Ok(false)
+    }
+
+    /// How many bytes may leave now: whole segments only while the program has its cork in, until
+    /// it ends its direction or is gone, and not for longer than Linux holds them. `None`: nothing.
+    fn may_leave(&mut self, end: &End, around: &Around<'_>, stream: &Stream<'_>) -> Option<usize> {
+        let waiting = stream.waiting();
+        let corked = waiting > 0
+            && end.peer(around).is_some_and(|peer| {
+                peer.is_on(Opt::Cork) && peer.sent() & (sent::FIN | sent::RESET) == 0
+            })
+            && !end.is_left(around);
+        if !corked {
+            self.corked = None;
+            return Some(usize::MAX);
+        }
+        let since = *self.corked.get_or_insert(around.now);
+        if around.now.duration_since(since) >= CORKED_MAX {
+            return Some(usize::MAX);
+        }
+        let whole = waiting - waiting % self.full;
+        (whole > 0).then_some(whole as usize)
     }
 
     fn end_writing(&mut self) {
@@ -329,6 +368,11 @@ impl Tcp {
             return;
         }
         self.options = turn;
+        // Servers put the cork in and take it off for each response, which `may_leave` heeds.
+        let known = tcp_options::known(peer);
+        if std::mem::replace(&mut self.known, known) == known {
+            return;
+        }
         // A value out of range is the program's business: the option stays as it was.
         let _ = tcp_options::set(&self.tcp, peer);
     }
@@ -340,6 +384,8 @@ impl Tcp {
         if !fresh {
             self.told = Some(around.now);
             self.tell_figures_now(around.own.own(end.slot));
+            let full = around.own.own(end.slot).figures().send_mss;
+            self.full = u64::from(full.max(1));
         }
     }
 

@@ -55,11 +55,35 @@ pub(crate) fn listen(listener: &TcpListener, slot: PeerSlot<'_>) -> io::Result<(
     Ok(())
 }
 
+/// The options that [`set`] passes on, to tell whether any of them has changed.
+pub(crate) type Known = [Option<u32>; 14];
+
+/// What `peer` has set of them.
+pub(crate) fn known(peer: PeerSlot<'_>) -> Known {
+    [
+        Opt::NoDelay,
+        Opt::Corked,
+        Opt::KeepAlive,
+        Opt::KeepIdle,
+        Opt::KeepInterval,
+        Opt::KeepCount,
+        Opt::UserTimeout,
+        Opt::Ttl,
+        Opt::Tos,
+        Opt::Congestion,
+        Opt::MaxSegment,
+        Opt::SendBuffer,
+        Opt::ReceiveBuffer,
+        Opt::BuffersSet,
+    ]
+    .map(|option| peer.get(option))
+}
+
 /// Options of a connection that is there.
 pub(crate) fn set(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
     let at_once = peer.is_on(Opt::NoDelay) || peer.is_on(Opt::Corked);
     if peer.get(Opt::NoDelay).is_some() || at_once {
-        tcp.set_nodelay(at_once && !peer.is_on(Opt::Cork))?;
+        tcp.set_nodelay(at_once)?;
     }
     set_keep_alive(tcp, peer)?;
     if let Some(time) = peer.get(Opt::UserTimeout) {

@@ -75,6 +75,46 @@ fn a_native_host_reaches_a_listener_of_the_program() {
     assert_eq!(gateway.allocated().count(), 0);
 }
 
+/// `TCP_CORK`: what is corked leaves when the cork is taken off, when the direction ends, when it
+/// fills segments, and at last when it has waited for long enough.
+#[test]
+fn corked_bytes_leave_in_the_end() {
+    let network = network("corked");
+    let config = config(&network, "10.1.5.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.5.2/24");
+    let listener = TcpListener::bind(&host, "10.1.5.2:9").unwrap();
+    let (local, to) = (at("10.1.5.1:40000"), at("10.1.5.2:9"));
+    let socket = program.open(Kind::Stream, local, to).unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut expect = |sent: &[u8]| {
+        let mut got = vec![0; sent.len()];
+        stream.read_exact(&mut got).unwrap();
+        assert!(got == sent);
+    };
+
+    socket.set(Opt::Cork, 1);
+    socket.send(b"head, ").unwrap();
+    socket.send(b"body").unwrap();
+    socket.set(Opt::Cork, 0);
+    expect(b"head, body");
+
+    socket.set(Opt::Cork, 1);
+    socket.send(b"never uncorked").unwrap();
+    expect(b"never uncorked");
+    let much = pattern(200_000);
+    socket.send(&much).unwrap();
+    expect(&much);
+
+    socket.send(b"the end").unwrap();
+    socket.with(|stream| stream.finish());
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "the end");
+    socket.close();
+}
+
 #[test]
 fn the_program_reaches_native_hosts_or_hears_why_not() {
     let network = network("outward");

@@ -36,7 +36,10 @@ impl Host {
     #[must_use]
     pub fn gather(&self) -> Gathering {
         let host = self.inner().clone();
-        host.shared.lock().gathering += 1;
+        let mut shard = host.shared.lock();
+        shard.turned = shard.turned.max(crate::clock::now());
+        shard.gathering += 1;
+        drop(shard);
         Gathering { host }
     }
 }

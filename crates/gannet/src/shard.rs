@@ -395,6 +395,16 @@ impl Shard {
         self.links_generation
     }
 
+    /// What a call takes for the present. Of calls whose packets leave together it is the time of
+    /// the turn that led to them: reading the clock costs as much as all else in a short one.
+    #[inline]
+    pub(crate) fn time_of_call(&self) -> Instant {
+        match self.gathering {
+            0 => crate::clock::now(),
+            _ => self.turned,
+        }
+    }
+
     /// Time of the last turn.
     pub(crate) fn turned(&self) -> Instant {
         self.turned

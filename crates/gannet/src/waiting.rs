@@ -279,7 +279,7 @@ impl Shared {
     /// One call on a socket that never waits.
     pub(crate) fn call<T>(&self, work: impl FnOnce(&mut Shard, Instant) -> T) -> T {
         let mut shard = self.lock();
-        let now = clock::now();
+        let now = shard.time_of_call();
         shard.waiting.call_begins(now);
         let done = work(&mut shard, now);
         self.call_ends(&mut shard, now);
@@ -295,7 +295,7 @@ impl Shared {
         mut attempt: impl FnMut(&mut Shard, Instant) -> Poll<io::Result<T>>,
     ) -> io::Result<T> {
         let mut shard = self.lock();
-        let now = clock::now();
+        let now = shard.time_of_call();
         shard.waiting.call_begins(now);
         shard.turn_if_due(now);
         let mut done = attempt(&mut shard, now);
