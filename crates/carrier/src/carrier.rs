@@ -7,6 +7,7 @@ use crate::gateway::{Gateway, Tools};
 use crate::host::Stack;
 use crate::janitor::{Janitor, Others, Swept};
 use crate::kernel::{Kernel, News, Token};
+use crate::link_watch::LinkWatch;
 use crate::processes::Processes;
 use crate::questions::{Asked, Questions};
 use crate::strangers::Strangers;
@@ -50,6 +51,7 @@ pub(crate) struct Carrier {
     pub(crate) processes: Processes,
     janitor: Janitor,
     guardian: Option<OwnedFd>,
+    link: Option<LinkWatch>,
     /// Since when nobody is left, or nobody was ever there.
     alone: Option<Instant>,
     /// Whether a process was there.
@@ -89,6 +91,11 @@ impl Carrier {
         if let Some(guardian) = &guardian {
             kernel.add(guardian, Token::Guardian)?;
         }
+        // Without one programs hear of it later, from TCP.
+        let link = LinkWatch::new(&config.settings.link()).ok().flatten();
+        if let Some(link) = &link {
+            kernel.add(&link.socket, Token::Link)?;
+        }
         let poller = Poller::new(&stack.host);
         poller.add_descriptor(kernel.as_fd())?;
         Ok(Carrier {
@@ -107,6 +114,7 @@ impl Carrier {
             processes: Processes::new(),
             janitor: Janitor::new()?,
             guardian,
+            link,
             alone: Some(Instant::now()),
             visited: false,
             again: None,
@@ -310,6 +318,11 @@ impl Carrier {
                 }
             }
             Token::Guardian => self.guardian = None,
+            Token::Link => {
+                if let Some(up) = self.link.as_ref().and_then(LinkWatch::read) {
+                    self.program.say_link(up);
+                }
+            }
         }
         for question in asked {
             self.answer(question);

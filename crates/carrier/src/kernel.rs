@@ -25,6 +25,8 @@ pub(crate) enum Token {
     Process(u32),
     /// The process that the carrier was started by has ended.
     Guardian,
+    /// Something became of an interface.
+    Link,
     /// A stream: woken, or hung up.
     Flow(u32),
     /// Some streams have news.
@@ -40,8 +42,9 @@ impl Token {
             Token::Helper => (3, 0),
             Token::Process(n) => (4, n),
             Token::Guardian => (5, 0),
-            Token::Flow(n) => (6, n),
-            Token::Bell => (7, 0),
+            Token::Link => (6, 0),
+            Token::Flow(n) => (7, n),
+            Token::Bell => (8, 0),
         };
         kind << 32 | u64::from(n)
     }
@@ -55,7 +58,8 @@ impl Token {
             3 => Token::Helper,
             4 => Token::Process(n),
             5 => Token::Guardian,
-            6 => Token::Flow(n),
+            6 => Token::Link,
+            7 => Token::Flow(n),
             _ => Token::Bell,
         }
     }
@@ -131,6 +135,7 @@ mod tests {
             Token::Helper,
             Token::Process(511),
             Token::Guardian,
+            Token::Link,
             Token::Flow(u32::MAX),
             Token::Bell,
         ] {

@@ -19,6 +19,7 @@
 //! | `last_words.rs` | what it leaves behind when it fails |
 //! | `serve.rs` | it begins, and ends |
 //! | `host.rs` | its stack: link, address, routes |
+//! | `link_watch.rs` | whether the interface is switched on |
 //! | `carrier.rs` | the event loop |
 //! | `kernel.rs` | what only the kernel can tell |
 //! | `gateway.rs` | streams to the carrier, and their ends |
@@ -44,6 +45,7 @@ mod inherited;
 mod janitor;
 mod kernel;
 mod last_words;
+mod link_watch;
 mod listing;
 mod processes;
 mod questions;

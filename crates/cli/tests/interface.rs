@@ -3,8 +3,10 @@
 
 mod running;
 
+use std::time::Duration;
+
 use running::wire::Wire;
-use running::{Running, network, run};
+use running::{Running, network, run, stat};
 
 /// A connection and what was set before it, and what the segments on the wire say.
 const SETS: &str = "
@@ -130,4 +132,152 @@ fn options_set_before_connecting_leave_with_the_syn_and_info_is_true() {
     for line in data {
         assert!(line.starts_with("data ttl 33 tos 72"), "{line}");
     }
+}
+
+/// What the far side does in both tests of interfaces that go.
+const ECHOES: &str = "
+import socket, sys, threading
+listener = socket.socket()
+listener.bind(('10.56.0.2', 7000))
+listener.listen()
+names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+names.bind(('10.56.0.2', 7001))
+def echo(end):
+    try:
+        while text := end.recv(1000):
+            end.sendall(text)
+    except OSError:
+        pass
+def datagrams():
+    while True:
+        names.sendto(*names.recvfrom(100))
+def accept():
+    while True:
+        threading.Thread(target=echo, args=(listener.accept()[0],), daemon=True).start()
+for each in (datagrams, accept):
+    threading.Thread(target=each, daemon=True).start()
+print('ready', flush=True)
+sys.stdin.readline()
+";
+
+/// Connections, datagrams, and a listener; each line of the standard input is the next step.
+const GOES: &str = "
+import errno, socket, sys
+def told(name, call):
+    try:
+        what = call()
+    except OSError as error:
+        what = errno.errorcode.get(error.errno, error)
+    print(name, what, flush=True)
+def next_step(name):
+    print(name, flush=True)
+    sys.stdin.readline()
+far = ('10.56.0.2', 7000)
+def connected():
+    end = socket.create_connection(far)
+    end.settimeout(20)
+    end.sendall(b'x')
+    assert end.recv(1) == b'x'
+    return end
+keep, dies = connected(), connected()
+dies.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000)
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.connect(('10.56.0.2', 7001))
+udp.settimeout(20)
+def asked():
+    udp.send(b'y')
+    return udp.recv(1)
+told('asked', asked)
+next_step('goes')
+told('datagram', asked)
+told('connect', connected)
+if sys.argv[1] == 'down':
+    keep.sendall(b'later')
+    dies.sendall(b'x')
+    told('user time-out', lambda: dies.recv(1))
+    next_step('comes')
+    told('later', lambda: keep.recv(5))
+    told('datagram', asked)
+    told('connect', lambda: connected() and 'ok')
+else:
+    told('write', lambda: keep.sendall(b'later'))
+next_step('done')
+";
+
+/// Hundredths of a second that a process has worked.
+fn worked(pid: u32) -> u64 {
+    let words = [11, 12].map(|word| stat(pid, word).expect("it runs"));
+    words.iter().map(|word| word.parse::<u64>().unwrap()).sum()
+}
+
+struct Pair {
+    wire: Wire,
+    far: Running,
+    near: Running,
+}
+
+impl Pair {
+    fn start(name: &str, how: &str) -> Option<Pair> {
+        let (plain, wire) = (run(&network(name))?, Wire::new()?);
+        let mut far = wire.kernel();
+        far.args(["python3", "-c", ECHOES]);
+        let mut far = Running::start(far);
+        assert_eq!(far.line(), "ready");
+        let mut near = Running::python(wire.run(&plain), GOES, &[how]);
+        near.expect(&["asked b'y'", "goes"]);
+        Some(Pair { wire, far, near })
+    }
+}
+
+#[test]
+fn an_interface_that_is_switched_off_and_on_again() {
+    let Some(mut pair) = Pair::start("switched", "down") else {
+        return;
+    };
+    pair.wire.switch("down");
+    until_told();
+    let carrier = pair.near.carrier();
+    let before = worked(carrier);
+    pair.near.go_on();
+    pair.near
+        .expect(&["datagram ENETUNREACH", "connect ENETUNREACH"]);
+    pair.near.expect(&["user time-out ETIMEDOUT", "comes"]);
+    // A second and more, in which segments were to be sent again.
+    let worked = worked(carrier) - before;
+    assert!(worked < 30, "{worked} hundredths of a second");
+    pair.wire.switch("up");
+    until_told();
+    pair.near.go_on();
+    pair.near
+        .expect(&["later b'later'", "datagram b'y'", "connect ok", "done"]);
+    let (_, output) = pair.near.end();
+    assert!(output.status.success(), "{output:?}");
+    pair.far.end();
+}
+
+#[test]
+fn an_interface_that_is_deleted() {
+    let Some(mut pair) = Pair::start("deleted", "deleted") else {
+        return;
+    };
+    pair.wire.cut();
+    until_told();
+    let carrier = pair.near.carrier();
+    let before = worked(carrier);
+    pair.near.go_on();
+    pair.near
+        .expect(&["datagram ENETUNREACH", "connect ENETUNREACH"]);
+    pair.near.expect(&["write ECONNRESET", "done"]);
+    std::thread::sleep(Duration::from_millis(500));
+    let worked = worked(carrier) - before;
+    assert!(worked < 20, "{worked} hundredths of a second");
+    let (_, output) = pair.near.end();
+    assert!(output.status.success(), "{output:?}");
+    pair.far.end();
+}
+
+/// What the kernel tells about an interface, it tells the carrier at once; that is to be awake by
+/// then.
+fn until_told() {
+    std::thread::sleep(Duration::from_millis(300));
 }

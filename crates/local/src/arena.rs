@@ -60,7 +60,7 @@ impl Arena {
         memory.long(header::HOST).store(host, Relaxed);
         memory.word(header::SLOTS).store(geometry.slots, Relaxed);
         memory.word(header::RING).store(geometry.ring, Relaxed);
-        memory.word(header::CARRIER).store(1, Relaxed);
+        memory.word(header::CARRIER).store(CARRIED, Relaxed);
         memory.long(header::MAGIC).store(MAGIC, Release);
         let arena = Arena {
             memory,
@@ -342,6 +342,17 @@ impl Arena {
         self.memory.word(header::CARRIER).load(Acquire) != 0
     }
 
+    /// Whether the interface of the carrier's link is switched off, or gone.
+    pub fn is_link_down(&self) -> bool {
+        self.memory.word(header::CARRIER).load(Relaxed) == LINK_DOWN
+    }
+
+    /// The carrier says whether the interface of its link can be used.
+    pub fn say_link(&self, up: bool) {
+        let word = if up { CARRIED } else { LINK_DOWN };
+        self.memory.word(header::CARRIER).store(word, Release);
+    }
+
     /// The carrier's last word.
     pub fn carrier_leaves(&self) {
         self.memory.word(header::CARRIER).store(0, Release);
@@ -362,6 +373,10 @@ impl Arena {
         self.geometry.slot(n)
     }
 }
+
+/// What the carrier says: that it is there; that it is and its interface is off. 0: that it left.
+const CARRIED: u32 = 1;
+const LINK_DOWN: u32 = 2;
 
 /// The name of the memory of program `host`, as `/proc/PID/maps` has it.
 pub fn file_name(host: HostId) -> String {

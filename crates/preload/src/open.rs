@@ -268,6 +268,9 @@ fn open(
     }
     let gateway = name::gateway(state.peers().network(), state.host()).map_err(errno::raw)?;
     let mut names = std::iter::once(gateway);
+    if state.arena().is_link_down() {
+        return Err(libc::ENETUNREACH);
+    }
     // The SYN leaves with what the program has set.
     let met = meet::prepare(state.peers(), state.holder(), wish, true).map_err(errno::raw)?;
     options::copy_from_kernel(fd, &state.arena().own(met.slot));

@@ -184,7 +184,12 @@ impl State {
         self.peers.own()
     }
 
-    /// The same, to be shared.
+    /// Whether the interface that leads to `ip` is off.
+    pub(crate) fn is_cut_off_from(&self, ip: IpAddr) -> bool {
+        self.arena().is_link_down() && !self.settings.addresses.contains(&ip)
+    }
+
+    /// The own program's arena, to be shared.
     pub(crate) fn shared_arena(&self) -> &Arc<Arena> {
         self.peers.own()
     }

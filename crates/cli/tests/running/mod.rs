@@ -4,7 +4,7 @@
 
 pub(crate) mod wire;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -75,6 +75,21 @@ impl Running {
         let mut line = String::new();
         self.lines.read_line(&mut line).expect("lines");
         line.trim_end().to_owned()
+    }
+
+    /// The next lines it writes must be these.
+    pub(crate) fn expect(&mut self, lines: &[&str]) {
+        for line in lines {
+            let told = self.line();
+            if told.is_empty() {
+                let _ = self.child.kill();
+                let mut errors = String::new();
+                let mut pipe = self.child.stderr.take().expect("a pipe");
+                let _ = pipe.read_to_string(&mut errors);
+                panic!("{line:?}, not the end: {errors}");
+            }
+            assert_eq!(told, *line);
+        }
     }
 
     /// The process of its carrier.

@@ -81,7 +81,16 @@ unsafe fn destination(
     }
 }
 
+/// As [`way_of`], if anything leads there now.
 fn way(state: &State, object: &Found, to: Option<SocketAddr>) -> Outcome<Way> {
+    let way = way_of(state, object, to)?;
+    match way {
+        Way::Ours(to) if state.is_cut_off_from(to.ip()) => Err(libc::ENETUNREACH),
+        way => Ok(way),
+    }
+}
+
+fn way_of(state: &State, object: &Found, to: Option<SocketAddr>) -> Outcome<Way> {
     let slot = state.arena().own(object.slot());
     let alone = is_ours_alone(&slot);
     let Some(to) = to.map(meet::plain) else {
