@@ -134,6 +134,17 @@ fn at_an_address_of_ours_it_is_what_the_kernel_shows() {
     judge(kernel(), &gannet, &rows);
 }
 
+/// With room for few streams, so that whatever is not given back is missed at once.
+#[test]
+fn what_is_closed_is_given_back() {
+    let few = ["--set", "streams=64"];
+    let gannet = carried_at("few", &few, &["--only", "churn/"]);
+    assert!(gannet.len() >= 8, "{}", gannet.len());
+    for (name, observed) in &gannet {
+        assert_eq!(kernel().get(name), Some(observed), "{name}");
+    }
+}
+
 fn judge(kernel: &Observed, gannet: &Observed, listed: &[Difference]) {
     let mut findings = compare(kernel, gannet, listed);
     for row in listed {

@@ -27,7 +27,7 @@ thread_local! {
 }
 
 /// The number of this thread.
-pub(crate) fn thread() -> u32 {
+pub fn thread() -> u32 {
     THREAD.with(|thread| {
         if thread.get() == 0 {
             thread.set(rustix::thread::gettid().as_raw_nonzero().get() as u32);

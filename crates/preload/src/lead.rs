@@ -14,6 +14,7 @@
 use crate::errno::Outcome;
 use crate::object::Object;
 use crate::state::State;
+use gannet_local::lock;
 use rustix::thread::futex;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -28,8 +29,18 @@ pub(crate) struct Lead<'a>(&'a Object);
 impl<'a> Lead<'a> {
     /// Takes it, if nobody has it.
     pub(crate) fn take(object: &'a Object) -> Option<Lead<'a>> {
-        let taken = object.leader.compare_exchange(0, 1, SeqCst, SeqCst);
+        let taken = object
+            .leader
+            .compare_exchange(0, lock::thread(), SeqCst, SeqCst);
         taken.ok().map(|_| Lead(object))
+    }
+
+    /// Does what only he may do who has it; not if another thread does, who will.
+    pub(crate) fn with(object: &'a Object, work: impl FnOnce()) {
+        let taken = Lead::take(object);
+        if taken.is_some() || object.leader.load(SeqCst) == lock::thread() {
+            work();
+        }
     }
 
     /// Whether it is the lead of this one.

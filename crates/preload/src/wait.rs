@@ -199,9 +199,7 @@ pub(crate) fn take_wakes(state: &State, object: &Object, fd: c_int) {
 
 /// Takes the wake-ups out unless another thread has the lead, who will do it.
 pub(crate) fn take_wakes_alone(state: &State, object: &Object, fd: c_int) {
-    if let Some(_lead) = Lead::take(object) {
-        take_wakes(state, object, fd);
-    }
+    Lead::with(object, || take_wakes(state, object, fd));
 }
 
 /// Whether the other end's last descriptor is closed.
@@ -213,22 +211,43 @@ fn hung_up(state: &State, object: &Object, fd: c_int) {
     object.stream(state, fd).hung_up();
 }
 
-/// Finds out what became of the stream's opening, and maps the other end's arena.
+/// Finds out what became of the stream's opening, and maps the other end's arena. The sets that it
+/// is in follow it from then on.
 pub(crate) fn look_for_answer(state: &State, object: &Object, fd: c_int) {
+    if object.theirs().is_none() && hear_answer(state, object, fd) {
+        crate::epoll::other_end_known(state, object);
+    }
+}
+
+/// The same without a word to the sets: for who is inside of one. Whether the other end is known
+/// since this call.
+pub(crate) fn hear_answer(state: &State, object: &Object, fd: c_int) -> bool {
     let slot = state.arena().own(object.slot());
     if object.theirs().is_some() || slot.flags() & flags::BROKEN != 0 {
-        return;
+        return false;
     }
+    if slot.flags() & flags::RESOLVED != 0 {
+        // Another process has heard it: nothing is taken out of the socket.
+        return ask(state, object, fd);
+    }
+    // The answer is a wake-up too.
+    let mut open = false;
+    Lead::with(object, || open = ask(state, object, fd));
+    open
+}
+
+fn ask(state: &State, object: &Object, fd: c_int) -> bool {
     // SAFETY: a descriptor the program gave us.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
     match gannet_local::meet::resolve(state.peers(), object.slot(), borrowed) {
         gannet_local::meet::Answer::Open(theirs) => {
             object.set_theirs(theirs);
-            crate::epoll::other_end_known(state, object);
+            return true;
         }
         gannet_local::meet::Answer::Refused(_) => hung_up(state, object, fd),
         gannet_local::meet::Answer::NotYet => {}
     }
+    false
 }
 
 /// A call that does not block found nothing: now and then the kernel is asked whether the other

@@ -20,11 +20,13 @@
 //! * `ipv6.rs`: IPv6 and IPv4-mapped addresses
 //! * `thread.rs`: several threads at one socket
 //! * `waiting.rs`: several that wait at one socket at once
+//! * `churn.rs`: the same again and again
 //! * `process.rs`: several processes at one socket
 
 mod accept;
 mod bind;
 mod case;
+mod churn;
 mod connect;
 mod descriptor;
 mod ending;
@@ -69,4 +71,5 @@ const PAGES: &[&[Case]] = &[
     thread::CASES,
     waiting::CASES,
     process::CASES,
+    churn::CASES,
 ];

@@ -317,6 +317,7 @@ impl Inside {
                             self.listen_to(set_fd, fd, WAKES);
                         }
                         let at = object.hidden().next().unwrap_or(fd);
+                        wait::hear_answer(state, &object, at);
                         wait::take_wakes_alone(state, &object, at);
                         self.watch_late(state, fd, &object);
                         self.queue(fd);
@@ -362,10 +363,12 @@ impl Inside {
             _ => return,
         };
         match object.kind() {
-            Kind::Stream => wait::look_for_answer(state, &object, fd),
+            Kind::Stream => {
+                wait::hear_answer(state, &object, fd);
+            }
             Kind::Datagrams => {
                 if let Some(hidden) = object.hidden().next() {
-                    wait::look_for_answer(state, &object, hidden);
+                    wait::hear_answer(state, &object, hidden);
                 }
             }
             _ => {}

@@ -17,8 +17,8 @@ pub(super) fn note_membership(object: &Found, set_fd: c_int) {
     }
 }
 
-/// The other end of a stream became known: the sets it is in follow its news from now on. They
-/// find out when they are woken; here only streams that a call of another kind resolved.
+/// The other end of a stream became known: the sets it is in follow its news from now on. Who
+/// sleeps on one of them has to know, since nothing wakes him for a stream he did not follow.
 pub(crate) fn other_end_known(state: &State, object: &Object) {
     let sets = object
         .in_sets
@@ -29,8 +29,7 @@ pub(crate) fn other_end_known(state: &State, object: &Object) {
         let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
             continue;
         };
-        // Somebody inside the set finds out by himself.
-        let Ok(mut inside) = set.inside.try_lock() else {
+        let Some(mut inside) = lock_patiently(&set) else {
             continue;
         };
         if let Some(&fd) = inside.by_slot.get(object.slot() as usize)
@@ -38,6 +37,7 @@ pub(crate) fn other_end_known(state: &State, object: &Object) {
         {
             inside.watch_late(state, fd, &found);
             inside.queue(fd);
+            inside.rouse(set_fd, fd);
         }
     }
 }
