@@ -3,6 +3,7 @@
 use crate::builder::HostBuilder;
 use crate::waiting::Shared;
 use crate::{clock, error::fail};
+use gannet_stack::tcp::TcpInfo;
 use gannet_stack::{Drops, LinkId, Statistics};
 use std::io;
 use std::net::IpAddr;
@@ -128,6 +129,13 @@ impl Host {
     /// Number of TCP connections in any state, TIME-WAIT included.
     pub fn connections(&self) -> usize {
         self.inner.shared.lock().stack.tcp_connections()
+    }
+
+    /// What is known of every TCP connection, of those too that nobody holds any more: they wait
+    /// for their end to be acknowledged (FIN-WAIT, LAST-ACK), or for what may still be under way
+    /// (TIME-WAIT). In no order; takes time and memory for each.
+    pub fn connection_infos(&self) -> Vec<TcpInfo> {
+        self.inner.shared.lock().stack.tcp_infos().collect()
     }
 }
 

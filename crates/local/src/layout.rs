@@ -250,7 +250,7 @@ pub(crate) mod slot {
     pub(crate) const OPTION_TURN: usize = 332;
     // Socket options, a word each.
     pub(crate) const OPTIONS: usize = 336;
-    pub(crate) const OPTION_COUNT: usize = 43;
+    pub(crate) const OPTION_COUNT: usize = 44;
 
     const _: () = assert!(FIGURES + crate::figures::WORDS * 4 <= GENERATION);
     const _: () = assert!(OPTIONS + OPTION_COUNT * 4 <= super::SLOT_BYTES);

@@ -97,6 +97,8 @@ pub enum Opt {
     LowWater,
     /// Which buffers the program has set itself: bits of [`buffers`].
     BuffersSet,
+    /// What `listen` was given: for people.
+    Backlog,
 }
 
 /// Bits of [`Opt::BuffersSet`], as those of `SO_BUF_LOCK`.
@@ -107,7 +109,7 @@ pub mod buffers {
     pub const RECEIVE: u32 = 2;
 }
 
-const _: () = assert!((Opt::BuffersSet as usize) < crate::layout::slot::OPTION_COUNT);
+const _: () = assert!((Opt::Backlog as usize) < crate::layout::slot::OPTION_COUNT);
 
 /// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
 pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];

@@ -6,6 +6,7 @@ use crate::open::{Plain, hide, high_up, kernel_name, option, plain, socket_flags
 use crate::real;
 use crate::state::{State, Whose};
 use crate::{bound, options, wait};
+use gannet_local::Opt;
 use gannet_local::meet;
 use gannet_local::name::{self, Family, Place};
 use gannet_local::service::{self, Question};
@@ -82,6 +83,19 @@ pub(crate) fn family_flags(plain: Plain) -> u32 {
 
 /// `listen`. True when the socket is ours (too) and everything was done.
 pub(crate) fn listen(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> {
+    let outcome = begin(state, fd, backlog);
+    if let Some(object) = object::find(fd).filter(|_| outcome == Ok(true)) {
+        // (a negative one is as long as may be)
+        let length = (backlog as u32).min(LONGEST_QUEUE);
+        state.arena().own(object.slot()).set(Opt::Backlog, length);
+    }
+    outcome
+}
+
+/// Linux's `net.core.somaxconn`, where nobody has set it.
+const LONGEST_QUEUE: u32 = 4096;
+
+fn begin(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> {
     if let Some(object) = object::find(fd) {
         return match object.kind() {
             Kind::Bound => bound::listen(state, &object, fd, backlog).map(|()| true),

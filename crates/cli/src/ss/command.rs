@@ -15,16 +15,22 @@ use super::{find, print};
 pub(crate) struct Arguments {
     /// TCP sockets
     #[arg(short, long)]
-    tcp: bool,
+    pub(super) tcp: bool,
     /// UDP sockets
     #[arg(short, long)]
-    udp: bool,
+    pub(super) udp: bool,
     /// Only sockets that listen
     #[arg(short, long)]
     listening: bool,
-    /// Those that listen and those that do not
+    /// Those that listen and those that do not, and those in TIME-WAIT
     #[arg(short, long)]
     all: bool,
+    /// Of IPv4
+    #[arg(short = '4', long)]
+    ipv4: bool,
+    /// Of IPv6
+    #[arg(short = '6', long)]
+    ipv6: bool,
     /// Numbers, no names: always so
     #[arg(short, long)]
     numeric: bool,
@@ -60,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
     sockets.sort_by_key(|socket| (socket.kind.clone(), socket.local, socket.peer));
     match arguments.json {
         true => print::json(&sockets, &gone),
-        false => print::table(arguments, &sockets, &gone),
+        false => print::table((arguments, filter.names_one_state()), &sockets, &gone),
     }
 }
 
@@ -68,9 +74,16 @@ fn is_wanted(arguments: &Arguments, filter: &Filter, socket: &Socket) -> bool {
     let both = arguments.tcp == arguments.udp;
     let kind = both || arguments.tcp == (socket.kind == "tcp");
     let listens = matches!(socket.state.as_str(), "LISTEN" | "UNCONN");
+    let passes = matches!(socket.state.as_str(), "TIME-WAIT" | "SYN-RECV");
     let state = match (arguments.all || filter.names_states(), arguments.listening) {
         (true, _) => true,
-        (false, listening) => listens == listening,
+        (false, true) => listens,
+        (false, false) => !listens && !passes,
     };
-    kind && state && filter.takes(socket)
+    let family = match (arguments.ipv4, arguments.ipv6) {
+        (true, false) => socket.local.is_ipv4() || socket.both_families,
+        (false, true) => socket.local.is_ipv6(),
+        _ => true,
+    };
+    kind && state && family && filter.takes(socket)
 }

@@ -1,7 +1,7 @@
 //! Which sockets are shown: the filters of `ss`.
 //!
 //! ```text
-//! filter = { "state" NAME } [ any ]
+//! filter = { ( "state" | "exclude" ) NAME } [ any ]
 //! any    = all { "or" all }          all = one { [ "and" ] one }
 //! one    = "not" one | "(" any ")" | ( "sport" | "dport" ) [ OP ] PORT | ( "src" | "dst" ) PLACE
 //! ```
@@ -51,10 +51,19 @@ impl Filter {
         let text = arguments.join(" ").replace('(', " ( ").replace(')', " ) ");
         let mut words: Vec<&str> = text.split_whitespace().rev().collect();
         let mut states = Vec::new();
-        while words.last() == Some(&"state") {
+        while let Some(word @ ("state" | "exclude")) = words.last().copied() {
             words.pop();
             let name = words.pop().ok_or_else(|| wrong("a state is missing"))?;
-            states.extend(state(name)?);
+            match word {
+                "state" => states.extend(state(name)?),
+                _ => {
+                    let without = state(name)?;
+                    if states.is_empty() {
+                        states = state("all")?;
+                    }
+                    states.retain(|known| !without.contains(known));
+                }
+            }
         }
         let mut parser = Parser { words, depth: 0 };
         let test = match parser.words.is_empty() {
@@ -65,6 +74,11 @@ impl Filter {
             None => Ok(Filter { states, test }),
             Some(word) => Err(wrong(&format!("{word:?} is out of place"))),
         }
+    }
+
+    /// Whether all that it takes are in one state.
+    pub(super) fn names_one_state(&self) -> bool {
+        self.states.len() == 1
     }
 
     /// Whether it says which states are wanted.
@@ -83,11 +97,17 @@ fn wrong(why: &str) -> Problem {
     Problem::new("cannot read the filter", why, hint)
 }
 
+/// States in which the kernel keeps less than a socket.
+const BUCKET: [&str; 2] = ["SYN-RECV", "TIME-WAIT"];
+
 /// The states that a name stands for.
 fn state(name: &str) -> Result<Vec<String>, Problem> {
-    const ALL: [&str; 8] = [
+    const ALL: [&str; 11] = [
         "ESTAB",
         "SYN-SENT",
+        "SYN-RECV",
+        "TIME-WAIT",
+        "CLOSING",
         "FIN-WAIT-1",
         "FIN-WAIT-2",
         "CLOSE-WAIT",
@@ -101,10 +121,17 @@ fn state(name: &str) -> Result<Vec<String>, Problem> {
         "ESTABLISHED" => vec!["ESTAB"],
         "LISTENING" => vec!["LISTEN"],
         "CLOSED" => vec!["UNCONN"],
-        "CONNECTED" | "SYNCHRONIZED" => {
-            let open = |name: &&str| !matches!(*name, "LISTEN" | "UNCONN");
-            ALL.into_iter().filter(open).collect()
+        "CLOSE" => vec!["UNCONN"],
+        "CONNECTED" | "SYNCHRONIZED" | "BIG" => {
+            let out = match upper.as_str() {
+                "CONNECTED" => &["LISTEN", "UNCONN"][..],
+                "SYNCHRONIZED" => &["LISTEN", "UNCONN", "SYN-SENT"],
+                _ => &BUCKET,
+            };
+            let rest = ALL.into_iter().filter(|name| !out.contains(name));
+            rest.collect()
         }
+        "BUCKET" => BUCKET.to_vec(),
         other => ALL.into_iter().filter(|name| *name == other).collect(),
     };
     match these.is_empty() {
@@ -287,6 +314,11 @@ mod tests {
             ("", true),
             ("state established", true),
             ("state listening", false),
+            ("exclude time-wait", true),
+            ("exclude connected", false),
+            ("state all exclude established", false),
+            ("state synchronized", true),
+            ("state bucket", false),
             ("state listening state connected sport = :80", true),
             ("sport 80", true),
             ("sport = :81", false),

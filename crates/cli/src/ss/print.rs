@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 
 use gannet_bench::Problem;
@@ -32,20 +33,20 @@ pub(super) fn json(sockets: &[Socket], gone: &[Gone]) -> Result<ExitCode, Proble
 }
 
 pub(super) fn table(
-    arguments: &Arguments,
+    (arguments, one_state): (&Arguments, bool),
     sockets: &[Socket],
     gone: &[Gone],
 ) -> Result<ExitCode, Problem> {
     for program in gone {
         eprintln!("warning: {}", program.problem());
     }
-    let text = text(arguments, sockets);
+    let text = text(arguments, one_state, sockets);
     // Whoever reads may have seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(arguments: &Arguments, sockets: &[Socket]) -> String {
+fn text(arguments: &Arguments, one_state: bool, sockets: &[Socket]) -> String {
     let mut rows: Vec<[String; 7]> = Vec::new();
     if !arguments.no_header {
         let titles = [
@@ -60,6 +61,13 @@ fn text(arguments: &Arguments, sockets: &[Socket]) -> String {
         rows.push(titles.map(str::to_owned));
     }
     rows.extend(sockets.iter().map(|socket| row(arguments, socket)));
+    // What is the same in every line has no column, as ss has it.
+    let same = [(0, arguments.tcp != arguments.udp), (1, one_state)];
+    for column in same.iter().filter(|same| same.1).map(|same| same.0) {
+        rows.iter_mut()
+            .filter_map(|row| row.get_mut(column))
+            .for_each(String::clear);
+    }
     let mut widths = [0; 7];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -71,6 +79,7 @@ fn text(arguments: &Arguments, sockets: &[Socket]) -> String {
     for (n, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(widths);
         let cells: Vec<String> = cells
+            .filter(|(_, width)| *width > 0)
             .map(|(cell, width)| format!("{cell:width$}"))
             .collect();
         let _ = writeln!(text, "{}", cells.join(" ").trim_end());
@@ -83,8 +92,10 @@ fn text(arguments: &Arguments, sockets: &[Socket]) -> String {
 }
 
 fn row(arguments: &Arguments, socket: &Socket) -> [String; 7] {
-    let each =
-        |process: &super::socket::Process| format!("(\"{}\",pid={})", process.name, process.pid);
+    let each = |process: &super::socket::Process| {
+        let fd = process.fd.map_or(String::new(), |fd| format!(",fd={fd}"));
+        format!("(\"{}\",pid={}{fd})", process.name, process.pid)
+    };
     let processes: Vec<String> = match arguments.processes {
         true => socket.processes.iter().map(each).collect(),
         false => Vec::new(),
@@ -98,10 +109,26 @@ fn row(arguments: &Arguments, socket: &Socket) -> [String; 7] {
         socket.state.clone(),
         socket.recv_q.to_string(),
         socket.send_q.to_string(),
-        socket.local.to_string(),
-        socket.peer.to_string(),
+        place(socket.local, socket.both_families),
+        place(
+            socket.peer,
+            socket.both_families && socket.peer.ip().is_unspecified(),
+        ),
         processes,
     ]
+}
+
+/// As ss writes it: `*` for any port, and for any address of both families.
+fn place(address: SocketAddr, both_families: bool) -> String {
+    let ip = match address.ip() {
+        _ if both_families => "*".to_owned(),
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    };
+    match address.port() {
+        0 => format!("{ip}:*"),
+        port => format!("{ip}:{port}"),
+    }
 }
 
 /// The line below a socket, if one is asked for.
@@ -144,6 +171,16 @@ fn figures(socket: &Socket) -> Option<String> {
     if of("retrans") > 0 {
         let _ = write!(text, " retrans:0/{}", of("retrans"));
     }
-    let _ = write!(text, " snd_wnd:{}", of("snd_wnd"));
+    for name in ["segs_out", "segs_in", "notsent"] {
+        if of(name) > 0 {
+            let _ = write!(text, " {name}:{}", of(name));
+        }
+    }
+    if of("minrtt") > 0 {
+        let _ = write!(text, " minrtt:{:.3}", milliseconds("minrtt"));
+    }
+    for window in ["snd_wnd", "rcv_wnd"] {
+        let _ = write!(text, " {window}:{}", of(window));
+    }
     Some(text)
 }

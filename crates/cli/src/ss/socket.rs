@@ -9,6 +9,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Process {
     pub(super) pid: u32,
+    /// Its descriptor, if it can be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fd: Option<u32>,
     /// As in `/proc/PID/comm`.
     pub(super) name: String,
 }
@@ -25,6 +28,9 @@ pub(super) struct Socket {
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
     pub(super) inode: u64,
+    /// At a wildcard, of IPv4 and IPv6.
+    #[serde(skip)]
+    pub(super) both_families: bool,
     /// direct, carried or listener.
     pub(super) way: String,
     pub(super) processes: Vec<Process>,
@@ -57,6 +63,7 @@ fn socket(network: &str, line: &str) -> Option<Socket> {
     let mut words = words(line);
     let mut take = |name: &str| words.remove(name).unwrap_or_default();
     let pids = take("pids");
+    let inode = take("inode").parse().unwrap_or(0);
     let pids = pids.split(',').filter_map(|pid| pid.parse().ok());
     Some(Socket {
         network: network.to_owned(),
@@ -66,9 +73,10 @@ fn socket(network: &str, line: &str) -> Option<Socket> {
         send_q: take("sendq").parse().unwrap_or(0),
         local: take("local").parse().ok()?,
         peer: take("peer").parse().ok()?,
-        inode: take("inode").parse().unwrap_or(0),
+        inode,
+        both_families: take("both") == "yes",
         way: take("way"),
-        processes: pids.map(Process::of).collect(),
+        processes: pids.map(|pid| Process::with_socket(pid, inode)).collect(),
         figures: words
             .into_iter()
             .filter_map(|(name, value)| Some((name, value.parse().ok()?)))
@@ -80,7 +88,21 @@ impl Process {
     pub(super) fn of(pid: u32) -> Process {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let name = name.trim_end().to_owned();
-        Process { pid, name }
+        let fd = None;
+        Process { pid, fd, name }
+    }
+
+    /// The one that has the socket `inode`.
+    fn with_socket(pid: u32, inode: u64) -> Process {
+        let target = format!("socket:[{inode}]");
+        let entries = std::fs::read_dir(format!("/proc/{pid}/fd"));
+        let mut entries = entries.into_iter().flatten().flatten();
+        let is_it = |path| std::fs::read_link(path).is_ok_and(|to| to.as_os_str() == &*target);
+        let found = entries.find(|entry| inode != 0 && is_it(entry.path()));
+        Process {
+            fd: found.and_then(|entry| entry.file_name().to_str()?.parse().ok()),
+            ..Process::of(pid)
+        }
     }
 }
 

@@ -62,6 +62,12 @@ impl Wire {
         assert!(ip(&format!("-n {} link set {} {to}", self.ours, self.near)));
     }
 
+    /// The kernel takes the address that the program would have.
+    pub(crate) fn address(&self) {
+        let Wire { ours, near, .. } = self;
+        assert!(ip(&format!("-n {ours} addr add 10.56.0.1/24 dev {near}")));
+    }
+
     /// Removes both interfaces.
     pub(crate) fn cut(&self) {
         assert!(ip(&format!("-n {} link del {}", self.ours, self.near)));

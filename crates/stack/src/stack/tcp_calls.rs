@@ -255,6 +255,11 @@ impl<D: Driver> Stack<D> {
         self.tcp.info(id)
     }
 
+    /// The same of every connection, TIME-WAIT included, in no order.
+    pub fn tcp_infos(&self) -> impl Iterator<Item = TcpInfo> + '_ {
+        self.tcp.all()
+    }
+
     /// Bytes that remain to be read up to the end of the peer's urgent data, 0 when none is pending
     /// (it stays in the stream, RFC 6093); `None` when the id names no open connection. Its
     /// announcement makes the connection appear in [`Stack::tcp_take_ready`].

@@ -549,6 +549,11 @@ impl Tcp {
         self.table.get(id).map(|e| info::info(&e.conn))
     }
 
+    /// The same of all, TIME-WAIT included, in no order.
+    pub fn all(&self) -> impl Iterator<Item = TcpInfo> + '_ {
+        self.table.entries().map(|entry| info::info(&entry.conn))
+    }
+
     /// Bytes that remain to be read up to the end of urgent data, 0 when none is pending; `None`
     /// when the id names no open connection.
     pub fn urgent_pending(&self, id: TcpId) -> Option<u64> {
