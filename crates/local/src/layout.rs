@@ -218,10 +218,12 @@ pub(crate) mod slot {
     pub(crate) const SENT: usize = 16;
     pub(crate) const WOKEN_READER: usize = 20;
     pub(crate) const WOKEN_SET: usize = 24;
+    pub(crate) const URGENT: usize = 32;
     // The receiver's line.
     pub(crate) const CONSUMED: usize = 64;
     pub(crate) const RECEIVER: usize = 72;
     pub(crate) const WOKEN_WRITER: usize = 76;
+    pub(crate) const URGENT_READ: usize = 80;
     // Who waits.
     pub(crate) const READER_ARMED: usize = 128;
     pub(crate) const WRITER_ARMED: usize = 132;

@@ -39,6 +39,7 @@ mod slices;
 pub mod slot;
 mod spin;
 mod stream;
+mod urgent;
 
 pub use arena::{Arena, HostId, PENDING, TRANSIT, file_name};
 pub use figures::Figures;

@@ -40,6 +40,8 @@ pub mod sent {
     pub const FIN: u32 = 1;
     /// The stream is broken off: what was not read is lost.
     pub const RESET: u32 = 2;
+    /// There is a mark, see [`super::PeerSlot::urgent`].
+    pub const URGENT: u32 = 4;
 }
 
 /// What the receiver has said, as bits of its word.
@@ -154,6 +156,16 @@ impl<'a> PeerSlot<'a> {
     /// Position of the byte at the ring's first place. To be read after `produced`.
     pub fn base(&self) -> u64 {
         self.long(at::BASE).load(Relaxed)
+    }
+
+    /// Position of the byte that was marked as urgent last.
+    pub fn urgent(&self) -> u64 {
+        self.long(at::URGENT).load(Acquire)
+    }
+
+    /// Position behind the urgent byte that was read apart last.
+    pub(crate) fn urgent_read(&self) -> u64 {
+        self.long(at::URGENT_READ).load(Acquire)
     }
 
     /// See [`sent`].
@@ -338,6 +350,14 @@ impl<'a> OwnSlot<'a> {
 
     pub(crate) fn set_consumed(&self, to: u64) {
         self.long(at::CONSUMED).store(to, Release);
+    }
+
+    pub(crate) fn set_urgent(&self, to: u64) {
+        self.long(at::URGENT).store(to, Release);
+    }
+
+    pub(crate) fn set_urgent_read(&self, to: u64) {
+        self.long(at::URGENT_READ).store(to, Release);
     }
 
     /// Adds bits of [`sent`].

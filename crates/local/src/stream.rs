@@ -72,6 +72,8 @@ pub struct Readiness {
     pub hung_up: bool,
     /// Broken off, or an error not yet reported.
     pub failed: bool,
+    /// An urgent byte can be read.
+    pub urgent: bool,
 }
 
 /// One end of a stream. The descriptor is the caller's.
@@ -172,6 +174,11 @@ impl<'a> Stream<'a> {
 
     /// Bytes that can be received now, or why there are none.
     pub(crate) fn there(&self) -> Result<u64, Hindrance> {
+        self.stretch().map(|(_, there)| there)
+    }
+
+    /// The same, and how many are left out before them.
+    fn stretch(&self) -> Result<(u64, u64), Hindrance> {
         let flags = self.own.flags();
         if flags & flags::BROKEN != 0 {
             return Err(Hindrance::Reset);
@@ -187,13 +194,18 @@ impl<'a> Stream<'a> {
         // What was sent last is said after the bytes: read the other way round.
         let said = peer.sent();
         let there = self.distance(|| self.own.consumed(), || peer.produced(), false)?;
+        // A mark is said before its byte.
+        let (skip, there) = match peer.sent() & sent::URGENT {
+            0 => (0, there),
+            _ => self.up_to_mark(peer, there),
+        };
         match there {
             0 if self.own.receiver() & receiver::SHUT != 0 => Err(Hindrance::End),
             0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 => Err(Hindrance::End),
             0 if flags & flags::HUNG_UP != 0 => Err(self.after_hang_up(peer)),
             0 => Err(Hindrance::Wait),
-            _ => Ok(there),
+            _ => Ok((skip, there)),
         }
     }
 
@@ -217,7 +229,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn peer_ring(&self) -> u32 {
+    pub(crate) fn peer_ring(&self) -> u32 {
         self.peer.map_or(0, |(arena, _)| arena.geometry().ring)
     }
 
@@ -304,7 +316,7 @@ impl<'a> Stream<'a> {
 
     /// # Safety
     /// `from` can be read for `len` bytes.
-    unsafe fn copy_in(&self, position: u64, from: *const u8, len: usize) {
+    pub(crate) unsafe fn copy_in(&self, position: u64, from: *const u8, len: usize) {
         let (first, second) = self.places(position, len);
         let bytes = self.arena.geometry().bytes_of(self.own.number());
         // SAFETY: the caller vouches for the source; the two places make up `len`.
@@ -365,11 +377,11 @@ impl<'a> Stream<'a> {
         keep: bool,
     ) -> Result<usize, Hindrance> {
         let held = lock::hold(self.own.read_lock()).map_err(Hindrance::File)?;
-        let there = self.there()?;
+        let (left_out, there) = self.stretch()?;
         let Some((arena, peer)) = self.peer else {
             return Err(Hindrance::Wait);
         };
-        let consumed = self.own.consumed();
+        let consumed = self.own.consumed() + left_out;
         let start = consumed + (skip as u64).min(there);
         let left = there as usize - skip.min(there as usize);
         let ring = arena.geometry().ring_len();
@@ -465,6 +477,7 @@ impl<'a> Stream<'a> {
                 Err(hindrance) => hindrance != Hindrance::Wait,
             },
             ended,
+            urgent: self.has_urgent(),
             hung_up: ended && finished || reset,
             // A reset that was told once is an end like another.
             failed: reset && flags & flags::TOLD == 0 || self.own.error() != 0,

@@ -146,6 +146,9 @@ pub(crate) fn events_of(ready: Readiness) -> u32 {
     if ready.failed {
         events |= ERR;
     }
+    if ready.urgent {
+        events |= libc::EPOLLPRI as u32;
+    }
     events
 }
 

@@ -71,6 +71,16 @@ impl Pieces {
             .any(|span| span.len > 0 && is_nowhere(span.first))
     }
 
+    /// The first `len` bytes.
+    fn first(&self, mut len: usize) -> Vec<Span> {
+        let cut = |span: &Span| {
+            let n = span.len.min(len);
+            len -= n;
+            Span { len: n, ..*span }
+        };
+        self.spans().iter().map(cut).collect()
+    }
+
     /// What follows after `done` bytes.
     pub(crate) fn after(&self, mut done: usize) -> Vec<Span> {
         let mut rest = Vec::new();
@@ -102,12 +112,11 @@ pub(crate) fn receive(
     call: c_int,
 ) -> Outcome<usize> {
     let mut fd = fd;
-    if call & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
-        return Err(if call & libc::MSG_OOB != 0 {
-            libc::EINVAL
-        } else {
-            libc::EAGAIN
-        });
+    if call & libc::MSG_OOB != 0 {
+        return receive_urgent(state, object, fd, pieces, call);
+    }
+    if call & libc::MSG_ERRQUEUE != 0 {
+        return Err(libc::EAGAIN);
     }
     if pieces.has_null() && call & libc::MSG_TRUNC == 0 {
         return Err(libc::EFAULT);
@@ -211,8 +220,95 @@ fn ended(state: &State, object: &Object, fd: c_int, hindrance: Hindrance) -> Out
     }
 }
 
+/// Receives the byte that was marked as urgent.
+fn receive_urgent(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Outcome<usize> {
+    wait::look_for_answer(state, object, fd);
+    let stream = object.stream(state, fd);
+    let byte = match stream.receive_urgent(call & libc::MSG_PEEK != 0) {
+        Ok(byte) => byte.ok_or(libc::EINVAL)?,
+        Err(_) => return Err(libc::EDEADLK),
+    };
+    match pieces.spans().iter().find(|span| span.len > 0) {
+        None => Ok(0),
+        Some(span) if is_nowhere(span.first) => Err(libc::EFAULT),
+        Some(span) => {
+            // SAFETY: the program passed this place to be written.
+            unsafe { span.first.write(byte) };
+            Ok(1)
+        }
+    }
+}
+
+/// Sends bytes of which the last is urgent. Over TCP to elsewhere it is a byte like others, as RFC
+/// 6093 advises.
+fn send_urgent(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Outcome<usize> {
+    let carried = state.arena().own(object.slot()).flags() & flags::CARRIED != 0;
+    let last = pieces.spans().iter().rfind(|span| span.len > 0);
+    let Some(last) = last.filter(|_| !carried) else {
+        return send_text(state, object, fd, pieces, call);
+    };
+    // SAFETY: the program passed this place to be read.
+    let byte = unsafe { last.first.add(last.len - 1).read() };
+    let before = pieces.total() - 1;
+    let text = Pieces::Many(pieces.first(before));
+    if before > 0 {
+        let sent = send_text(state, object, fd, &text, call)?;
+        if sent < before {
+            return Ok(sent);
+        }
+    }
+    loop {
+        wait::look_for_answer(state, object, fd);
+        let stream = object.stream(state, fd);
+        match stream.send_urgent(byte) {
+            Ok(()) => {
+                if object.theirs().is_none() {
+                    stream.wake();
+                }
+                return Ok(before + 1);
+            }
+            Err(Hindrance::Wait) if blocks(state, object, call) => {
+                match wait_for_room(state, object, fd) {
+                    Err(_) if before > 0 => return Ok(before),
+                    other => other?,
+                }
+            }
+            Err(_) if before > 0 => return Ok(before),
+            Err(Hindrance::Wait) => return Err(libc::EAGAIN),
+            Err(hindrance) => {
+                return refused(state, object, fd, hindrance, call).map(|()| 1);
+            }
+        }
+    }
+}
+
 /// Sends. `call` are the flags of `send`.
 pub(crate) fn send(
+    state: &State,
+    object: &Found,
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Outcome<usize> {
+    if call & libc::MSG_OOB != 0 && !pieces.has_null() {
+        return send_urgent(state, object, fd, pieces, call);
+    }
+    send_text(state, object, fd, pieces, call)
+}
+
+fn send_text(
     state: &State,
     object: &Found,
     fd: c_int,

@@ -246,6 +246,18 @@ pub(super) const CASES: &[Case] = &[
         sys::write(to, b"x");
         t.epolled(sys::epoll_wait(epoll, 8, 0));
     }),
+    case("epoll_wait/urgent", |t| {
+        let (epoll, (client, server)) = (new(t), t.pair());
+        ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN | libc::EPOLLPRI);
+        t.epolled(sys::epoll_wait(epoll, 8, 0));
+        sys::send(client, b"!", libc::MSG_OOB);
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+        t.saw("oob", sys::recv(server, 1, libc::MSG_OOB));
+        t.epolled(sys::epoll_wait(epoll, 8, 0));
+        sys::send(client, b"x", 0);
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+        t.saw("recv", sys::recv(server, 9, 0));
+    }),
     case("epoll_wait/SO_RCVLOWAT", |t| {
         let (epoll, (client, server)) = (new(t), t.pair());
         sys::set_int(server, libc::SOL_SOCKET, libc::SO_RCVLOWAT, 5);

@@ -139,6 +139,43 @@ pub(super) const CASES: &[Case] = &[
         t.saw("oob", sys::recv(server, 1, MSG_OOB));
         t.saw("after", take(server, 9));
     }),
+    case("recv/MSG_OOB-passed-or-kept", |t| {
+        let (client, server) = t.pair();
+        sys::send(client, b"ab!", MSG_OOB);
+        ready(server, libc::POLLPRI);
+        sys::send(client, b"cd", 0);
+        queued(server, 2);
+        t.saw("queued", sys::ioctl(server, libc::FIONREAD, 0).1);
+        t.saw("kept", sys::recv(server, 1, MSG_OOB | MSG_PEEK));
+        t.saw("peek", sys::recv(server, 9, MSG_PEEK));
+        t.saw("all", sys::recv(server, 2, MSG_WAITALL));
+        t.polled(sys::poll(&[(server, libc::POLLPRI | POLLIN)], 0));
+        t.saw("past", sys::recv(server, 9, 0));
+        t.saw("passed", sys::recv(server, 1, MSG_OOB));
+        t.polled(sys::poll(&[(server, libc::POLLPRI | POLLIN)], 0));
+        // One that stands alone is nothing to read; the end behind it is.
+        sys::send(client, b"?", MSG_OOB);
+        ready(server, libc::POLLPRI);
+        t.polled(sys::poll(&[(server, libc::POLLPRI | POLLIN)], 0));
+        t.saw("alone", sys::recv(server, 9, MSG_DONTWAIT));
+        sys::shutdown(client, SHUT_WR);
+        ready(server, libc::POLLRDHUP);
+        t.saw("end", sys::recv(server, 9, 0));
+    }),
+    case("recv/MSG_OOB-twice", |t| {
+        let (client, server) = t.pair();
+        for byte in [b"1", b"2"] {
+            sys::send(client, b"text", 0);
+            sys::send(client, byte, MSG_OOB);
+            ready(server, libc::POLLPRI);
+            queued(server, 4);
+            t.saw("before", sys::recv(server, 9, 0));
+            t.saw("urgent", sys::recv(server, 9, MSG_OOB));
+        }
+        sys::send(client, b"rest", 0);
+        queued(server, 4);
+        t.saw("rest", sys::recv(server, 9, 0));
+    }),
     case("recv/SO_OOBINLINE", |t| {
         let (client, server) = t.pair();
         sys::set_int(server, libc::SOL_SOCKET, libc::SO_OOBINLINE, 1);

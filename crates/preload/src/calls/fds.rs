@@ -8,6 +8,9 @@ use gannet_local::slot::flags;
 use libc::{c_int, c_uint, c_ulong};
 use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
+/// Whether the next byte is the one that was marked as urgent.
+const SIOCATMARK: c_ulong = 0x8905;
+
 /// A descriptor of `object` went away, number `fd`; if it was the last of this process, what it
 /// stood for is let go of. To be called before the kernel closes it.
 pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
@@ -292,6 +295,17 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_in
     unsafe { real::ioctl(fd, request, argument) }
 }
 
+/// The C library's asks the kernel without a call that could be taken.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sockatmark(fd: c_int) -> c_int {
+    let mut mark: c_int = 0;
+    // SAFETY: a place of our own.
+    match unsafe { ioctl(fd, SIOCATMARK, (&raw mut mark).addr()) } {
+        0 => mark,
+        failed => failed,
+    }
+}
+
 /// `None`: the kernel's to answer.
 ///
 /// # Safety
@@ -341,8 +355,9 @@ unsafe fn ioctl_of_ours(
         libc::FIONREAD if kind == Kind::Stream => give(object.stream(state, fd).waiting()),
         libc::TIOCOUTQ if kind == Kind::Listener => Some(Err(libc::EINVAL)),
         libc::TIOCOUTQ if kind == Kind::Stream => give(object.stream(state, fd).unread()),
-        // SIOCATMARK: urgent data is not kept apart.
-        0x8905 if kind == Kind::Stream => give(0),
+        SIOCATMARK if kind == Kind::Stream => {
+            give(u64::from(object.stream(state, fd).is_at_mark()))
+        }
         _ => None,
     }
 }
