@@ -10,6 +10,7 @@
 //! * [`datagram`]: records of a stream that are datagrams; [`Record`]: one that was received
 //! * [`log`]: which sockets were carried and which were not, for people
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
+//! * [`golang`]: where Go programs make their system calls
 //! * [`sandbox`]: processes that gave up most system calls
 //! * [`Spin`]: how long to look before sleeping
 //!
@@ -20,6 +21,7 @@ mod arena;
 pub mod bell;
 pub mod datagram;
 mod figures;
+pub mod golang;
 mod layout;
 mod lingering;
 pub mod lock;

@@ -12,5 +12,7 @@ extern "C" fn begin() {
         calls::prepare_forks();
         passing::adopt_inherited(state);
         state::is_complete(state);
+        #[cfg(target_arch = "x86_64")]
+        crate::golang::take_over();
     }
 }

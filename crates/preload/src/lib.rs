@@ -9,6 +9,7 @@
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
 //! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `datagrams.rs`: UDP
+//! * `golang.rs`: programs of Go, which make their system calls themselves
 //! * `note.rs`: what became of sockets, for `gannet run -v`
 //! * `real.rs`: the C library's own functions; `begin.rs`: what runs before `main`
 //!
@@ -25,6 +26,8 @@ mod datagrams;
 mod epoll;
 mod errno;
 mod files;
+#[cfg(target_arch = "x86_64")]
+mod golang;
 mod info;
 mod lead;
 mod listen;

@@ -16,8 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Descriptors above this stay with the kernel.
-const TABLE: usize = 1 << 20;
-static DESCRIPTORS: [AtomicPtr<Object>; TABLE] =
+pub(crate) const TABLE: usize = 1 << 20;
+/// What each descriptor stands for; null for the kernel's.
+pub(crate) static DESCRIPTORS: [AtomicPtr<Object>; TABLE] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; TABLE];
 static UNUSED: Mutex<Vec<&'static Object>> = Mutex::new(Vec::new());
 /// Hidden descriptors of one object, at most.

@@ -4,7 +4,7 @@ use crate::errno::Outcome;
 use gannet_local::name::Network;
 use gannet_local::service::{self, Question};
 use gannet_local::{Arena, HostId, Lingering, Peers};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -17,6 +17,17 @@ pub(crate) const VARIABLE: &str = "GANNET_ATTACH";
 /// The entry among the processes that was made for this one before it existed: its number and that
 /// of its maker.
 pub(crate) const ENTRY: &str = "GANNET_RUN_ENTRY";
+
+/// What the image of a child finds its entry by.
+pub(crate) fn entry_variable(entry: usize) -> Option<CString> {
+    CString::new(format!("{ENTRY}={entry}:{}", std::process::id())).ok()
+}
+
+/// Whether a string of an environment is such a variable.
+pub(crate) fn is_entry(text: &CStr) -> bool {
+    let rest = text.to_bytes().strip_prefix(ENTRY.as_bytes());
+    rest.is_some_and(|rest| rest.starts_with(b"="))
+}
 
 /// See the module.
 #[derive(Debug)]

@@ -36,10 +36,11 @@ const PROGRAMS: &[(&str, [&str; 3])] = &[
         "built with -static, by musl's tools, or for containers",
         "the distribution's package of it, which is dynamic"]),
     ("go-program", [
-        "Go's own runtime makes its system calls itself, past the C library, with cgo or without \
-         (without, it is linked statically on top of that)",
-        "every program built by the usual Go compiler; with cgo only C's part of it is carried",
-        "go build -compiler gccgo, whose runtime goes through the C library"]),
+        "Go's own runtime makes its system calls itself, past the C library; that is taken over in \
+         programs with cgo, which have the C library in them, built by Go 1.19 or later for x86-64",
+        "CGO_ENABLED=0, no C compiler where it was built (then Go leaves cgo out in silence), or a \
+         program that imports neither net nor os/user nor C",
+        "CGO_ENABLED=1 go build, with a C compiler; ldd says whether libc.so.6 is in it"]),
     ("setuid-program", [
         "the program changes its user or group: the loader ignores LD_PRELOAD for it",
         "ping, sudo and their like",

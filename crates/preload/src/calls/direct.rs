@@ -1,5 +1,5 @@
 //! `syscall`: programs that number their calls themselves mean the same sockets. Node closes every
-//! descriptor that way.
+//! descriptor that way, and Go's runtime knows nothing else (`golang.rs`).
 //!
 //! What is called here by the C library's names is this library's, as for everybody else in the
 //! process.
@@ -16,6 +16,8 @@ fn is_for_us(n: c_long, first: usize) -> bool {
         libc::SYS_splice | libc::SYS_sendfile => true,
         libc::SYS_dup2 | libc::SYS_dup3 | libc::SYS_connect | libc::SYS_listen => true,
         libc::SYS_bind | libc::SYS_sendmsg | libc::SYS_recvmsg | libc::SYS_epoll_ctl => true,
+        libc::SYS_socket | libc::SYS_sendto | libc::SYS_sendmmsg => true,
+        libc::SYS_epoll_create1 => true,
         _ => object::is_ours(first as c_int),
     }
 }
@@ -31,28 +33,38 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    if n != libc::SYS_futex && is_for_us(n, a) {
-        // SAFETY: as the caller says.
-        let done = unsafe { bytes(n, (a, b, c, d, e, f)) };
-        // SAFETY: as the caller says.
-        let done = done.or_else(|| unsafe { sockets(n, (a, b, c, d, e)) });
-        // SAFETY: as the caller says.
-        if let Some(done) = done.or_else(|| unsafe { descriptors(n, (a, b, c, d, e)) }) {
-            return done;
-        }
+    // SAFETY: as the caller says.
+    if n != libc::SYS_futex
+        && is_for_us(n, a)
+        && let Some(done) = unsafe { by_number(n, (a, b, c, d, e, f)) }
+    {
+        return done;
     }
     // SAFETY: passed on.
     unsafe { real::syscall(n, a, b, c, d, e, f) }
 }
 
-type Words = (usize, usize, usize, usize, usize);
+/// Arguments of a call.
+pub(crate) type Words = (usize, usize, usize, usize, usize, usize);
+
+/// Call `n` by its name, with errno where it fails. `None`: no name of it is taken.
+///
+/// # Safety
+/// As the call's.
+pub(crate) unsafe fn by_number(n: c_long, words: Words) -> Option<c_long> {
+    // SAFETY: as the caller says.
+    let done = unsafe { bytes(n, words) };
+    // SAFETY: as the caller says.
+    let done = done.or_else(|| unsafe { sockets(n, words) });
+    // SAFETY: as the caller says.
+    let done = done.or_else(|| unsafe { sets(n, words) });
+    // SAFETY: as the caller says.
+    done.or_else(|| unsafe { descriptors(n, words) })
+}
 
 /// # Safety
 /// As the call's.
-unsafe fn bytes(
-    n: c_long,
-    (a, b, c, d, e, f): (usize, usize, usize, usize, usize, usize),
-) -> Option<c_long> {
+unsafe fn bytes(n: c_long, (a, b, c, d, e, f): Words) -> Option<c_long> {
     let fd = a as c_int;
     let place = b as *mut c_void;
     // SAFETY: as the caller says.
@@ -80,11 +92,12 @@ unsafe fn bytes(
 
 /// # Safety
 /// As the call's.
-unsafe fn sockets(n: c_long, (a, b, c, d, e): Words) -> Option<c_long> {
+unsafe fn sockets(n: c_long, (a, b, c, d, e, _): Words) -> Option<c_long> {
     let fd = a as c_int;
     // SAFETY: as the caller says.
     let done = unsafe {
         match n {
+            libc::SYS_socket => libc::socket(fd, b as c_int, c as c_int),
             libc::SYS_bind => libc::bind(fd, b as *const _, c as c_uint),
             libc::SYS_listen => libc::listen(fd, b as c_int),
             libc::SYS_connect => libc::connect(fd, b as *const _, c as c_uint),
@@ -111,7 +124,7 @@ unsafe fn sockets(n: c_long, (a, b, c, d, e): Words) -> Option<c_long> {
 
 /// # Safety
 /// As the call's.
-unsafe fn descriptors(n: c_long, (a, b, c, d, e): Words) -> Option<c_long> {
+unsafe fn descriptors(n: c_long, (a, b, c, ..): Words) -> Option<c_long> {
     let fd = a as c_int;
     // SAFETY: as the caller says.
     let done = unsafe {
@@ -123,6 +136,20 @@ unsafe fn descriptors(n: c_long, (a, b, c, d, e): Words) -> Option<c_long> {
             libc::SYS_dup3 => libc::dup3(fd, b as c_int, c as c_int),
             libc::SYS_fcntl => libc::fcntl(fd, b as c_int, c),
             libc::SYS_ioctl => libc::ioctl(fd, b as libc::Ioctl, c),
+            libc::SYS_execve => libc::execve(a as *const _, b as *const _, c as *const _),
+            _ => return None,
+        }
+    };
+    Some(c_long::from(done))
+}
+
+/// # Safety
+/// As the call's.
+unsafe fn sets(n: c_long, (a, b, c, d, e, f): Words) -> Option<c_long> {
+    let fd = a as c_int;
+    // SAFETY: as the caller says.
+    let done = unsafe {
+        match n {
             libc::SYS_poll => libc::poll(a as *mut _, b as libc::nfds_t, c as c_int),
             // The kernel writes back what is left of the time, which nobody may count on.
             libc::SYS_ppoll => {
@@ -131,12 +158,24 @@ unsafe fn descriptors(n: c_long, (a, b, c, d, e): Words) -> Option<c_long> {
             libc::SYS_select => {
                 libc::select(fd, b as *mut _, c as *mut _, d as *mut _, e as *mut _)
             }
+            libc::SYS_pselect6 => {
+                // Its sixth argument points to the mask and the mask's size.
+                let mask = (f as *const *const libc::sigset_t).as_ref();
+                let mask = mask.map_or(std::ptr::null(), |mask| *mask);
+                let (read, write, except) = (b as *mut _, c as *mut _, d as *mut _);
+                libc::pselect(fd, read, write, except, e as *const _, mask)
+            }
+            libc::SYS_epoll_create1 => libc::epoll_create1(fd),
             libc::SYS_epoll_ctl => libc::epoll_ctl(fd, b as c_int, c as c_int, d as *mut _),
             libc::SYS_epoll_wait => libc::epoll_wait(fd, b as *mut _, c as c_int, d as c_int),
             libc::SYS_epoll_pwait => {
                 libc::epoll_pwait(fd, b as *mut _, c as c_int, d as c_int, e as *const _)
             }
-            libc::SYS_execve => libc::execve(a as *const _, b as *const _, c as *const _),
+            libc::SYS_epoll_pwait2 => {
+                // The C library's binding has no name for it in every version.
+                let (events, time) = (b as *mut _, d as *const _);
+                super::multiplex::epoll_pwait2(fd, events, c as c_int, time, e as *const _)
+            }
             _ => return None,
         }
     };

@@ -1,7 +1,7 @@
 //! The functions that take the C library's place, by subject. Each asks whether the descriptor is
 //! ours, which costs one load, and passes on what is not.
 
-mod direct;
+pub(crate) mod direct;
 mod exec_list;
 pub(crate) mod fds;
 mod io;
@@ -11,4 +11,4 @@ mod process;
 mod socket;
 mod stdio;
 
-pub(crate) use process::prepare_forks;
+pub(crate) use process::{enter_child, prepare_forks, tell_carrier};

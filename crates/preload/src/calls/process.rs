@@ -50,7 +50,7 @@ extern "C" fn before() {
 }
 
 /// Enters a child that does not exist yet.
-fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<usize> {
+pub(crate) fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<usize> {
     let arena = state.arena();
     let entry = arena.enter(gannet_local::PENDING)?;
     for n in arena.held_by(state.holder()).filter(|n| wanted(*n)) {
@@ -78,7 +78,7 @@ extern "C" fn in_child() {
 }
 
 /// The carrier looks at the table of processes; nobody waits for it.
-fn tell_carrier(state: &State) {
+pub(crate) fn tell_carrier(state: &State) {
     let _ = service::tell(state.peers().network(), state.host(), Question::Look);
 }
 
@@ -131,16 +131,15 @@ unsafe fn completed(
     // SAFETY: as the caller says.
     unsafe {
         while !at.is_null() && !(*at).is_null() {
-            pointers.push(*at);
+            // An entry that was made for this process is not its child's.
+            if !state::is_entry(CStr::from_ptr(*at)) {
+                pointers.push(*at);
+            }
             at = at.add(1);
         }
     }
     let mut strings = state.environment.clone();
-    if let Some(entry) = entry {
-        let variable = state::ENTRY;
-        let value = format!("{variable}={entry}:{}", std::process::id());
-        strings.extend(CString::new(value).ok());
-    }
+    strings.extend(entry.and_then(state::entry_variable));
     for text in &strings {
         let name_len = text.as_bytes().iter().position(|b| *b == b'=').unwrap_or(0) + 1;
         let name = text.as_bytes().get(..name_len).unwrap_or(b"");
