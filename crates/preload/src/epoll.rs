@@ -22,6 +22,7 @@ use crate::real;
 use crate::state::State;
 use gannet_local::{Readiness, Spin, Watcher};
 use libc::{c_int, epoll_event};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -116,6 +117,37 @@ enum What {
     Nested(Found),
 }
 
+thread_local! {
+    /// How many sets this thread is inside of, or about to be.
+    static INSIDE: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How often a set that somebody is inside of is tried again.
+const TRIES: u32 = 64;
+
+/// Nobody else is inside while this is held.
+struct Locked<'a>(MutexGuard<'a, Inside>);
+
+impl std::ops::Deref for Locked<'_> {
+    type Target = Inside;
+
+    fn deref(&self) -> &Inside {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Inside {
+        &mut self.0
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get().saturating_sub(1));
+    }
+}
+
 /// `epoll_ctl` of the kernel.
 fn kernel_control(
     (set_fd, what): (c_int, c_int),
@@ -199,8 +231,26 @@ impl Set {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Locked<'_> {
+        INSIDE.set(INSIDE.get() + 1);
+        Locked(self.inside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, but not for ever if a handler of a signal has interrupted this very thread inside
+    /// of a set, which looks for itself then.
+    fn lock_in_call(&self) -> Option<Locked<'_>> {
+        if INSIDE.get() == 0 {
+            return Some(self.lock());
+        }
+        let inside = (0..TRIES).find_map(|_| {
+            let inside = self.inside.try_lock().ok();
+            if inside.is_none() {
+                rustix::thread::sched_yield();
+            }
+            inside
+        })?;
+        INSIDE.set(INSIDE.get() + 1);
+        Some(Locked(inside))
     }
 
     /// Whether something of ours in it is ready: what a set around it, or a poll, asks.
@@ -381,30 +431,51 @@ fn sleep(
         longer if deaf && !(0..slice).contains(&longer) => slice,
         timeout => timeout,
     };
-    let found = ask_kernel(state, set_fd, set, events, (timeout, mask));
+    let told = told_by_kernel(set_fd, events, (timeout, mask));
     set.lock().disarm();
-    found
+    Ok(sort(state, set_fd, set, told?, events))
 }
 
+/// What the kernel has to tell now: the timeout is 0.
 fn ask_kernel(
     state: &State,
     set_fd: c_int,
     set: &Set,
     events: &mut [epoll_event],
+    now: (c_int, *const libc::sigset_t),
+) -> Outcome<usize> {
+    let told = told_by_kernel(set_fd, events, now)?;
+    Ok(sort(state, set_fd, set, told, events))
+}
+
+fn told_by_kernel(
+    set_fd: c_int,
+    events: &mut [epoll_event],
     (timeout, mask): (c_int, *const libc::sigset_t),
 ) -> Outcome<usize> {
     let most = events.len().min(AT_ONCE) as c_int;
     // SAFETY: the caller's places; the mask is the caller's.
-    let n =
-        errno::of(unsafe { real::epoll_pwait(set_fd, events.as_mut_ptr(), most, timeout, mask) })?;
-    if n == 0 {
-        return Ok(0);
+    let told = unsafe { real::epoll_pwait(set_fd, events.as_mut_ptr(), most, timeout, mask) };
+    errno::of(told).map(|told| told as usize)
+}
+
+/// Keeps the program's own of what the kernel told a caller that does not sleep any more.
+fn sort(state: &State, set_fd: c_int, set: &Set, told: usize, events: &mut [epoll_event]) -> usize {
+    if told == 0 {
+        return 0;
     }
-    let (found, shared) = set.lock().take((state, set_fd), n as usize, events);
+    let mut inside = set.lock();
+    let (mut found, shared) = inside.take((state, set_fd), told, events);
+    if found < told
+        && let Some(rest) = events.get_mut(found..)
+    {
+        found += inside.in_place_of_sleepers((state, set_fd), rest);
+    }
+    drop(inside);
     for object in shared {
         look_again(&object, false);
     }
-    Ok(found)
+    found
 }
 
 /// A set for a new epoll descriptor.

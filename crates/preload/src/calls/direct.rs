@@ -33,9 +33,9 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    // SAFETY: as the caller says.
     if n != libc::SYS_futex
         && is_for_us(n, a)
+        // SAFETY: as the caller says.
         && let Some(done) = unsafe { by_number(n, (a, b, c, d, e, f)) }
     {
         return done;

@@ -337,6 +337,30 @@ impl Inside {
         (found, shared)
     }
 
+    /// A caller has taken wake-ups of ours from the kernel. They were meant for others, perhaps, who
+    /// sleep on, and who woke them believes that they are awake: theirs is another sleep from now
+    /// on, and what there is to tell is told to this caller. (Go's scheduler asks a set in which
+    /// another thread sleeps, after each stop for the collector.)
+    pub(super) fn in_place_of_sleepers(
+        &mut self,
+        (state, set_fd): (&State, c_int),
+        events: &mut [epoll_event],
+    ) -> usize {
+        if self.sleepers == 0 {
+            return 0;
+        }
+        if let Some(watcher) = &self.watcher {
+            watcher.sleep_anew();
+        }
+        let found = self.ready(state, events, false);
+        if found == events.len()
+            && let Some(&(fd, _)) = self.candidates.front()
+        {
+            self.rouse(set_fd, fd);
+        }
+        found
+    }
+
     /// Something was put into the set while others sleep on it, and may be ready: the kernel's
     /// socket behind it always is for writing, which ends one sleep.
     pub(super) fn rouse(&mut self, set_fd: c_int, fd: c_int) {
@@ -359,19 +383,18 @@ impl Inside {
     /// Looks for the other end of a stream that was opened without waiting.
     pub(super) fn resolve(&mut self, state: &State, fd: c_int) {
         let object = match self.entries.get(fd as usize).map(|entry| &entry.what) {
-            Some(What::Stream(object)) if object.theirs().is_none() => object.clone(),
+            Some(What::Stream(object)) => object.clone(),
             _ => return,
         };
-        match object.kind() {
-            Kind::Stream => {
-                wait::hear_answer(state, &object, fd);
+        if object.theirs().is_none() {
+            let at = match object.kind() {
+                Kind::Stream => Some(fd),
+                Kind::Datagrams => object.hidden().next(),
+                _ => None,
+            };
+            if let Some(at) = at {
+                wait::hear_answer(state, &object, at);
             }
-            Kind::Datagrams => {
-                if let Some(hidden) = object.hidden().next() {
-                    wait::hear_answer(state, &object, hidden);
-                }
-            }
-            _ => {}
         }
         self.watch_late(state, fd, &object);
     }

@@ -1,6 +1,6 @@
 //! All sets of this process: which of them an object is in.
 
-use super::{Entry, Inside, Set, What};
+use super::{Entry, Locked, Set, What};
 use crate::object::{self, Found, Object};
 use crate::real;
 use crate::state::State;
@@ -29,7 +29,7 @@ pub(crate) fn other_end_known(state: &State, object: &Object) {
         let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
             continue;
         };
-        let Some(mut inside) = lock_patiently(&set) else {
+        let Some(mut inside) = set.lock_in_call() else {
             continue;
         };
         if let Some(&fd) = inside.by_slot.get(object.slot() as usize)
@@ -41,9 +41,6 @@ pub(crate) fn other_end_known(state: &State, object: &Object) {
         }
     }
 }
-
-/// How often a set that somebody is inside of is tried again.
-const TRIES: u32 = 64;
 
 /// The sets of this process that `object` is in look at it again, those that sleep too: something
 /// became of it that no wake-up tells. With `deaf` none ever will.
@@ -57,7 +54,7 @@ pub(crate) fn look_again(object: &Object, deaf: bool) {
         let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
             continue;
         };
-        let Some(mut inside) = lock_patiently(&set) else {
+        let Some(mut inside) = set.lock_in_call() else {
             continue;
         };
         inside.deaf |= deaf;
@@ -66,18 +63,6 @@ pub(crate) fn look_again(object: &Object, deaf: bool) {
             inside.rouse(set_fd, fd);
         }
     }
-}
-
-/// A handler of a signal may have interrupted this very thread inside the set, which looks for
-/// itself then.
-fn lock_patiently(set: &Set) -> Option<MutexGuard<'_, Inside>> {
-    (0..TRIES).find_map(|_| {
-        let inside = set.inside.try_lock().ok();
-        if inside.is_none() {
-            rustix::thread::sched_yield();
-        }
-        inside
-    })
 }
 
 /// Where a kernel descriptor is registered.
@@ -143,7 +128,7 @@ pub(crate) fn quiesce() -> Quiet {
         .map(|set| {
             let guard = set.lock();
             // SAFETY: the set is kept alive beside its guard, which is dropped first.
-            unsafe { std::mem::transmute::<MutexGuard<'_, Inside>, MutexGuard<'static, _>>(guard) }
+            unsafe { std::mem::transmute::<Locked<'_>, Locked<'static>>(guard) }
         })
         .collect();
     Quiet {
@@ -155,7 +140,7 @@ pub(crate) fn quiesce() -> Quiet {
 
 /// See [`quiesce`]. Fields are dropped in this order.
 pub(crate) struct Quiet {
-    _insides: Vec<MutexGuard<'static, Inside>>,
+    _insides: Vec<Locked<'static>>,
     _sets: Vec<Arc<Set>>,
     _numbers: MutexGuard<'static, Vec<c_int>>,
 }
