@@ -41,7 +41,7 @@ func number(text string) int {
 func together(count int, one func(n int) error) {
 	ends := make(chan error, count)
 	for n := 0; n < count; n++ {
-		go func() { ends <- one(n) }()
+		go func(n int) { ends <- one(n) }(n)
 	}
 	for n := 0; n < count; n++ {
 		check(<-ends)
