@@ -233,7 +233,10 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
             // Shut down by another thread.
             return Err(libc::EINVAL);
         }
-        if let Some(taken) = accept_once(state, object, fd, wanted)? {
+        let once = accept_once(state, object, fd, wanted);
+        if let Some(taken) =
+            once.inspect_err(|error| crate::note::not_accepted(state, object, *error))?
+        {
             return Ok(taken);
         }
         if !blocks {

@@ -7,8 +7,10 @@ use crate::open;
 use crate::state::{State, Whose};
 use gannet_local::log::{Event, Fate, Protocol, Reason, Role};
 use gannet_local::meet;
+use gannet_local::service::{self, Question};
 use gannet_local::slot::{self, flags};
 use libc::c_int;
+use rustix::io::Errno;
 use std::net::SocketAddr;
 
 /// Whether a call on `fd` is the first that decides: somebody wants to know, and nothing is known
@@ -63,6 +65,13 @@ fn shortage(fd: c_int, error: c_int) -> Option<Reason> {
         libc::ENOMEM => Some(Reason::OutOfMemory),
         _ => None,
     }
+}
+
+/// Whether a call failed because there is no carrier any more.
+fn loneliness(state: &State, error: c_int) -> Option<Reason> {
+    let network = state.peers().network();
+    let gone = || service::tell(network, state.host(), Question::Look) == Err(Errno::CONNREFUSED);
+    (error == libc::ENETUNREACH && gone()).then_some(Reason::NoCarrier)
 }
 
 /// A socket was made. TCP and UDP are decided later, by address.
@@ -123,7 +132,7 @@ pub(crate) fn connected(state: &State, fd: c_int, to: SocketAddr, outcome: &Outc
             _ => {}
         }
     } else if let Err(error) = outcome
-        && let Some(reason) = shortage(fd, *error)
+        && let Some(reason) = shortage(fd, *error).or_else(|| loneliness(state, *error))
     {
         note(Fate::Failed(reason), protocol(fd).unwrap_or(Protocol::Tcp));
     }
@@ -162,6 +171,15 @@ pub(crate) fn accepted_at_kernel(state: &State, fd: c_int) {
     if state.arena().log_wanted() && fd >= 0 {
         let fate = Fate::Left(Reason::KernelPeer);
         let local = open::kernel_name(fd);
+        write(state, fate, Role::Accept, Protocol::Tcp, local);
+    }
+}
+
+/// A stream could not be accepted.
+pub(crate) fn not_accepted(state: &State, listener: &Found, error: c_int) {
+    if state.arena().log_wanted() && error == libc::ENOBUFS {
+        let fate = Fate::Failed(Reason::StreamsExhausted);
+        let local = Some(state.arena().own(listener.slot()).local());
         write(state, fate, Role::Accept, Protocol::Tcp, local);
     }
 }

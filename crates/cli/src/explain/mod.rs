@@ -19,4 +19,6 @@ mod socket;
 pub(crate) use command::{Arguments, run};
 #[cfg(test)]
 pub(crate) use entry::is_known;
+#[cfg(test)]
+pub(crate) use socket::codes;
 pub(crate) use socket::meaning;

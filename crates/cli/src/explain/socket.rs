@@ -1,5 +1,5 @@
 //! Why a socket was left to the kernel: what `gannet run -v` says at exit (`Reason` in
-//! `local/src/log.rs`), and what it cannot see.
+//! `local/src/log.rs`).
 
 use std::borrow::Cow;
 
@@ -15,6 +15,12 @@ pub(super) fn entries() -> Vec<Entry> {
         hint,
     };
     SOCKETS.iter().map(entry).collect()
+}
+
+/// All codes.
+#[cfg(test)]
+pub(crate) fn codes() -> Vec<&'static str> {
+    SOCKETS.iter().map(|(code, _)| *code).collect()
 }
 
 /// What a code means, in one line.
@@ -66,18 +72,6 @@ const SOCKETS: &[(&str, [&str; 3])] = &[
         "a protocol that Gannet does not speak",
         "SCTP, MPTCP, DCCP",
         "TCP or UDP"]),
-    ("inherited", [
-        "the socket was made before the program was started, outside gannet run",
-        "inetd, socket activation by systemd (LISTEN_FDS)",
-        "start the program that makes the socket under gannet run"]),
-    ("received", [
-        "the socket came through a Unix socket from a process that is not under gannet run",
-        "a supervisor that opens ports for others",
-        "start it under gannet run, too"]),
-    ("bound-to-device", [
-        "SO_BINDTODEVICE names an interface of the kernel",
-        "DHCP clients, programs with a choice of interface",
-        "without the option, or --link packet:IF"]),
     ("streams-exhausted", [
         "the program has as many streams as it may",
         "more connections than the setting `streams`",
@@ -91,8 +85,4 @@ const SOCKETS: &[(&str, [&str; 3])] = &[
         "no memory for one more stream",
         "a limit of the control group; shared memory is full",
         "df /dev/shm; --set stream.buffer=64K"]),
-    ("direct-system-call", [
-        "the program made the system call itself, past the C library",
-        "Go's runtime, io_uring, programs with their own runtime",
-        "the program's option for the C library or against io_uring"]),
 ];

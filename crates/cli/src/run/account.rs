@@ -211,6 +211,10 @@ mod tests {
             let code = reason.code();
             assert!(is_known(code) && meaning(code).is_some(), "{code}");
         }
+        // and nothing is explained that never happens
+        let mut codes = crate::explain::codes();
+        codes.retain(|code| !Reason::ALL.iter().any(|reason| reason.code() == *code));
+        assert_eq!(codes, [""; 0]);
     }
 
     #[test]
