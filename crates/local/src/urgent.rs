@@ -1,4 +1,4 @@
-//! Urgent data, as TCP has it (RFC 9293, section 3.8.5; RFC 6093): a mark at one byte of the stream.
+//! Urgent data, as TCP has it (RFC 9293, section 3.8.5; RFC 6093): a mark at a byte of the stream.
 //!
 //! The sender notes the byte's position before the byte itself is there. The receiver stops at the
 //! mark once; the byte is read apart (`MSG_OOB`), or left out, or read in its place

@@ -11,7 +11,8 @@ mod inside;
 mod sets;
 
 pub(crate) use sets::{
-    closed, lock_sets, look_again, other_end_known, quiesce, restore, set_closed, withdraw,
+    closed, lock_sets, look_again, other_end_known, quiesce, register_at_kernel, registrations,
+    restore, set_closed, withdraw,
 };
 
 use crate::by_number::ByNumber;

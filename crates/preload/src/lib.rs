@@ -5,6 +5,7 @@
 //! * `state.rs`: this process as part of a carried program; what is ours and what the kernel's
 //! * `object.rs`: what a descriptor stands for
 //! * `open.rs`, `bound.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` at addresses of ours
+//! * `disconnect.rs`: `connect` to nothing
 //! * `transfer.rs`, `files.rs`: bytes; `wait.rs`, `lead.rs`: sleeping
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
@@ -23,6 +24,7 @@ mod bound;
 mod by_number;
 mod calls;
 mod datagrams;
+mod disconnect;
 mod epoll;
 mod errno;
 mod files;

@@ -3,7 +3,7 @@
 
 use crate::real;
 use gannet_local::options::{CONGESTION, Opt, buffers};
-use gannet_local::slot::OwnSlot;
+use gannet_local::slot::{OwnSlot, PeerSlot};
 use libc::c_int;
 use rustix::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -226,6 +226,30 @@ pub(crate) fn copy_from_kernel(fd: c_int, slot: &OwnSlot<'_>) {
         slot.set(Opt::LingerOn, linger.l_onoff as u32);
         slot.set(Opt::LingerSeconds, linger.l_linger as u32);
     }
+}
+
+/// What was set on a stream, set on a socket of the kernel's. What it may not set there it has not
+/// set here either.
+pub(crate) fn copy_to_kernel(slot: PeerSlot<'_>, fd: c_int) {
+    for &(level, name, option) in PLAIN {
+        let Some(value) = slot.get(option) else {
+            continue;
+        };
+        let value = match option {
+            // The kernel adds room for its own bookkeeping.
+            Opt::SendBuffer | Opt::ReceiveBuffer => value / 2,
+            _ => value,
+        };
+        set(fd, (level, name), &value);
+    }
+    let linger = [Opt::LingerOn, Opt::LingerSeconds].map(|n| slot.get(n).unwrap_or(0));
+    set(fd, (libc::SOL_SOCKET, libc::SO_LINGER), &linger);
+}
+
+fn set<T: Copy>(fd: c_int, (level, name): (c_int, c_int), value: &T) {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: a place of our own, as long as said.
+    unsafe { real::setsockopt(fd, level, name, std::ptr::from_ref(value).cast(), len) };
 }
 
 const NO_TIME: libc::timeval = libc::timeval {

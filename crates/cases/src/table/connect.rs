@@ -169,6 +169,38 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.tcp();
         t.saw("connect", sys::connect(fd, Addr::family_only(0, 16)));
     }),
+    case("connect/disconnect-keeps-options-and-registrations", |t| {
+        let (listener, address) = t.listener();
+        let (client, server) = t.pair_at(listener, address);
+        let nodelay = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
+        sys::set_int(client, nodelay.0, nodelay.1, 1);
+        sys::set_int(client, SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+        let other = sys::dup(client).fd();
+        let ret = sys::epoll_create1(0);
+        let epoll = t.must("epoll", ret);
+        sys::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, client, libc::EPOLLIN, 5);
+        t.saw("disconnect", sys::connect(client, Addr::family_only(0, 16)));
+        t.saw("peer", take(server, 9));
+        sys::get_int(client, SOL_SOCKET, SO_ERROR);
+        t.saw("TCP_NODELAY", sys::get_int(client, nodelay.0, nodelay.1));
+        t.saw(
+            "SO_KEEPALIVE",
+            sys::get_int(client, SOL_SOCKET, libc::SO_KEEPALIVE),
+        );
+        t.saw("connect", sys::connect(client, address));
+        ready(listener, POLLIN);
+        let server = sys::accept(listener).fd();
+        t.saw("TCP_NODELAY", sys::get_int(client, nodelay.0, nodelay.1));
+        t.saw("send", sys::send(client, b"again", 0));
+        t.saw("recv", take(server, 9));
+        sys::send(server, b"x", 0);
+        let (woken, events) = sys::epoll_wait(epoll, 4, SOON);
+        t.say(format!(
+            "epoll {woken} {:?}",
+            events.first().map(|event| event.0)
+        ));
+        t.saw("close", sys::close(other));
+    }),
     case("connect/disconnect-and-reconnect", |t| {
         let (listener, address) = t.listener();
         let (client, _server) = t.pair_at(listener, address);

@@ -1,5 +1,6 @@
 //! `bind`, `listen`, `connect`, `accept`, names, `shutdown`.
 
+use crate::disconnect::disconnect;
 use crate::errno::{self, Outcome, give};
 use crate::listen::{self as listening, Accepted};
 use crate::object::{self, Found, Kind};
@@ -131,6 +132,13 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
             && let Some(outcome) = connect_ours(state, fd, to)
         {
             return give(outcome.map(|()| 0));
+        }
+        if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Stream)
+            && !errno::is_nowhere(to)
+            // SAFETY: as the caller says.
+            && unsafe { address::is_unspecified(to, len) }
+        {
+            return give(disconnect(state, &object, fd).map(|()| 0));
         }
         if let Some(outcome) = connect_oddly(fd, parsed) {
             return give(outcome.map(|()| 0));

@@ -111,6 +111,41 @@ pub(crate) fn restore(state: &State, fd: c_int, object: &Found, all: Memberships
     }
 }
 
+/// Where the descriptors of an object are registered: set, descriptor, event.
+pub(crate) fn registrations(object: &Found) -> Vec<(c_int, c_int, epoll_event)> {
+    let sets = object
+        .in_sets
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let mut all = Vec::new();
+    for set_fd in sets {
+        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
+            continue;
+        };
+        for (fd, entry) in set.lock().entries.iter() {
+            if entry.is_of(object) {
+                let (events, u64) = (entry.events, entry.data);
+                all.push((set_fd, fd as c_int, epoll_event { events, u64 }));
+            }
+        }
+    }
+    all
+}
+
+/// The descriptors are the kernel's now.
+pub(crate) fn register_at_kernel(all: Vec<(c_int, c_int, epoll_event)>) {
+    for (set_fd, fd, event) in all {
+        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
+            continue;
+        };
+        let (events, data) = (event.events, event.u64);
+        if super::kernel_control((set_fd, libc::EPOLL_CTL_ADD), fd, events, data).is_ok() {
+            set.lock().note_kernel(fd, Some(event));
+        }
+    }
+}
+
 /// The set with descriptor `fd` is gone.
 pub(crate) fn set_closed(fd: c_int) {
     lock_sets().retain(|set| *set != fd);
