@@ -20,6 +20,7 @@ use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,13 @@ const KERNEL_EVERY: u32 = 32;
 /// Turns between two looks at the links while there is nothing: such a look is a system call where
 /// the link is the kernel's, a look at the program's memory is next to nothing.
 const LINKS_EVERY: u32 = 4;
+/// Bytes of which a program hears later, together with what comes next, if that is there already:
+/// one that is woken for each super-segment sleeps again before the next, which costs both more
+/// than the copy. From half a ring on it reads while the other half fills. (Small messages are not
+/// worth the wait.)
+const MUCH: Range<usize> = 16 << 10..256 << 10;
+/// Turns in a row that this may take.
+const UNRUNG_MAX: u32 = 7;
 /// How soon to try again where a listener had no room, or descriptors had run out.
 const TRY_AGAIN: Duration = Duration::from_millis(2);
 /// How long what programs left behind may take to be delivered.
@@ -62,6 +70,8 @@ pub(crate) struct Carrier {
     turns: u32,
     /// Turns in a row in which there was nothing.
     idle: u32,
+    /// Turns in a row after which nobody was woken, since there was more for them.
+    unrung: u32,
     events: Vec<Event>,
     news: Vec<News>,
 }
@@ -121,6 +131,7 @@ impl Carrier {
             now: Instant::now(),
             turns: 0,
             idle: 0,
+            unrung: 0,
             events: Vec::new(),
             news: Vec::new(),
         })
@@ -182,15 +193,27 @@ impl Carrier {
     /// What all of them send leaves together, and whoever sleeps on several of them is woken once.
     fn look_at_flows(&mut self) -> bool {
         if !self.gateway.has_work() {
+            self.ring();
             return false;
         }
         let together = self.host.gather();
         self.gateway.arena().gather();
         let (gateway, tools) = self.tools();
         gateway.look(&tools);
-        self.gateway.arena().ring_gathered();
+        let much = MUCH.contains(&self.gateway.given);
+        if much && self.unrung < UNRUNG_MAX && self.host.has_more() {
+            self.unrung += 1;
+        } else {
+            self.ring();
+        }
         drop(together);
         true
+    }
+
+    /// Wakes whoever sleeps although there is something for him by now.
+    fn ring(&mut self) {
+        self.gateway.ring();
+        self.unrung = 0;
     }
 
     fn heed_events(&mut self, events: &[Event]) {

@@ -48,6 +48,8 @@ pub(crate) struct Around<'a> {
     /// For bytes on their way, as large as a datagram.
     pub(crate) scratch: &'a mut [u8],
     pub(crate) now: Instant,
+    /// Bytes given to the program whose reader may not know yet.
+    pub(crate) given: &'a mut usize,
     /// Datagrams for programs that did not read theirs.
     pub(crate) dropped: &'a mut u64,
 }

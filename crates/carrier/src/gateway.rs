@@ -42,6 +42,8 @@ pub(crate) struct Gateway {
     /// Flows joined to something.
     pub(crate) open: usize,
     scratch: Vec<u8>,
+    /// Bytes given to programs since somebody was woken for them.
+    pub(crate) given: usize,
     /// Datagrams for programs that did not read theirs.
     pub(crate) dropped: u64,
     uid: u32,
@@ -88,6 +90,7 @@ impl Gateway {
             corked: VecDeque::new(),
             open: 0,
             scratch: vec![0; SCRATCH],
+            given: 0,
             dropped: 0,
             uid,
         })
@@ -319,6 +322,17 @@ impl Gateway {
         !self.list.is_empty()
     }
 
+    /// Wakes whoever is to be woken since [`Arena::gather`]. (A stream that was closed since has
+    /// woken its other end by that.)
+    pub(crate) fn ring(&mut self) {
+        self.given = 0;
+        for slot in self.peers.own().ring_gathered() {
+            if let Some(flow) = self.flow(slot) {
+                gannet_local::wake(flow.end.fd.as_fd());
+            }
+        }
+    }
+
     /// Looks at all flows of the list.
     pub(crate) fn look(&mut self, tools: &Tools<'_>) {
         let own = self.peers.own().clone();
@@ -426,6 +440,7 @@ impl Gateway {
             program: tools.program,
             poller: tools.poller,
             scratch: &mut self.scratch,
+            given: &mut self.given,
             now: tools.now,
             dropped: &mut self.dropped,
         }

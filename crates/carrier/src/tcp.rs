@@ -190,7 +190,7 @@ impl Tcp {
     }
 
     /// From the connection to the program. True when there is more.
-    fn inward(&mut self, end: &End, around: &Around<'_>) -> Result<bool, i32> {
+    fn inward(&mut self, end: &End, around: &mut Around<'_>) -> Result<bool, i32> {
         let stream = end.stream(around);
         let mut left = BUDGET;
         while self.readable && !self.read_all {
@@ -209,6 +209,7 @@ impl Tcp {
                 }
                 Ok(Ok(n)) => {
                     left = left.saturating_sub(n);
+                    *around.given += n;
                     self.ring_full = false;
                     // Less than there was room for is all there is, for now.
                     self.readable = self.failed || n >= asked.min(MUCH);

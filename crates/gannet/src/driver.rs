@@ -138,6 +138,17 @@ impl AnyDriver {
         }
     }
 
+    /// Whether a frame has come in for certain and was not looked at, as far as that can be told at
+    /// no cost.
+    pub(crate) fn has_frames(&self) -> bool {
+        match self {
+            AnyDriver::Channel(_) | AnyDriver::Network | AnyDriver::Loop(_) => false,
+            AnyDriver::Packet(packet) => packet.has_frames(),
+            AnyDriver::Tap(tap) => tap.has_frames(),
+            AnyDriver::Captured(captured) => captured.inner().has_frames(),
+        }
+    }
+
     /// Frames wait for the kernel, which does not say through the traffic descriptor when it has
     /// room again.
     pub(crate) fn is_blocked(&self) -> bool {

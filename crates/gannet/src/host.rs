@@ -120,6 +120,13 @@ impl Host {
         }
     }
 
+    /// Whether packets have come in that no call has taken up yet, as far as that can be told
+    /// without a system call: for loops that would rather act on more of them together. `false`
+    /// may be wrong.
+    pub fn has_more(&self) -> bool {
+        self.inner.shared.lock().has_frames()
+    }
+
     /// Number of TCP connections that were closed here and whose peer has not acknowledged
     /// everything yet: what [`HostBuilder::linger`] waits for.
     pub fn undelivered(&self) -> usize {

@@ -363,6 +363,13 @@ impl Shard {
         }
     }
 
+    /// Whether frames have come in that the next turn will find, as far as that can be told at no
+    /// cost.
+    pub(crate) fn has_frames(&self) -> bool {
+        let mut links = self.links.iter().filter_map(|l| self.stack.link(l.id));
+        links.any(|endpoint| endpoint.driver.has_frames())
+    }
+
     /// Whether a link waits for the kernel in a way that no signal will end.
     pub(crate) fn is_blocked(&self) -> bool {
         let mut links = self.links.iter().filter_map(|l| self.stack.link(l.id));

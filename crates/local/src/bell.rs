@@ -19,7 +19,7 @@ use rustix::net::{
 };
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The socket that this process rings with; -1 while it has none.
 static RINGER: AtomicI32 = AtomicI32::new(-1);
@@ -107,12 +107,20 @@ pub(crate) struct Sleeper {
     pub(crate) note: usize,
 }
 
-/// Sleepers who are woken together, see [`Arena::gather`].
+/// Who is to be woken once [`Arena::ring_gathered`] is called.
 #[derive(Debug, Default)]
-pub(crate) struct Gathering(Mutex<Option<Vec<Sleeper>>>);
+struct Gathered {
+    sleepers: Vec<Sleeper>,
+    /// Slots whose other ends have no bell.
+    streams: Vec<u32>,
+}
+
+/// See [`Arena::gather`].
+#[derive(Debug, Default)]
+pub(crate) struct Gathering(Mutex<Option<Gathered>>);
 
 impl Gathering {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<Sleeper>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Gathered>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,10 +133,10 @@ impl Arena {
             return true;
         }
         if self.memory.is_alone()
-            && let Some(all) = &mut *self.gathering.lock()
+            && let Some(gathered) = &mut *self.gathering.lock()
         {
-            if !all.contains(&sleeper) {
-                all.push(sleeper);
+            if !gathered.sleepers.contains(&sleeper) {
+                gathered.sleepers.push(sleeper);
             }
             return true;
         }
@@ -140,21 +148,35 @@ impl Arena {
         rung != Rung::No
     }
 
-    /// Bells are rung only once [`Arena::ring_gathered`] is called, so that a sleeper finds
-    /// everything when he wakes, and does not compete for the core meanwhile. Only where
-    /// [`Arena::create_alone`] made the arena: nobody else then waits for this process to ring.
+    /// Whether the wake-up by way of own slot `n` is put off: [`Arena::ring_gathered`] tells of it.
+    pub(crate) fn puts_off(&self, n: u32) -> bool {
+        self.memory.is_alone()
+            && self
+                .gathering
+                .lock()
+                .as_mut()
+                .map(|gathered| gathered.streams.push(n))
+                .is_some()
+    }
+
+    /// Nobody is woken until [`Arena::ring_gathered`] is called, so that a sleeper finds everything
+    /// when he wakes, and does not compete for the core meanwhile. Only where
+    /// [`Arena::create_alone`] made the arena: nobody else then relies on this process to wake.
     pub fn gather(&self) {
         if self.memory.is_alone() {
             self.gathering.lock().get_or_insert_default();
         }
     }
 
-    /// Ends [`Arena::gather`].
-    pub fn ring_gathered(&self) {
-        let all = self.gathering.lock().take();
-        for sleeper in all.into_iter().flatten() {
+    /// Ends [`Arena::gather`]. Gives the slots whose other ends the caller has to wake by
+    /// [`crate::wake`].
+    #[must_use]
+    pub fn ring_gathered(&self) -> Vec<u32> {
+        let gathered = self.gathering.lock().take().unwrap_or_default();
+        for sleeper in gathered.sleepers {
             self.ring_for(sleeper);
         }
+        gathered.streams
     }
 }
 

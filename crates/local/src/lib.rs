@@ -52,4 +52,4 @@ pub use options::Opt;
 pub use peers::Peers;
 pub use records::Record;
 pub use spin::Spin;
-pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain};
+pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain, wake};

@@ -524,18 +524,18 @@ impl<'a> Stream<'a> {
     }
 
     fn tell_peer(&self, peer: PeerSlot<'_>, armed: u32, woken: &std::sync::atomic::AtomicU32) {
-        let mut wake = false;
+        let mut asleep = false;
         if armed != 0 && woken.load(Relaxed) != armed {
             woken.store(armed, Relaxed);
-            wake = true;
+            asleep = true;
         }
         if let (0, _) | (_, None) = (peer.watch(), self.peer) {
             // Nobody watches.
         } else if let Some((arena, _)) = self.peer {
-            wake |= self.arena.news_for(arena, peer, self.own.woken_set());
+            asleep |= self.arena.news_for(arena, peer, self.own.woken_set());
         }
-        if wake {
-            wake_up(self.fd);
+        if asleep && !self.arena.puts_off(self.own.number()) {
+            wake(self.fd);
         }
     }
 
@@ -547,13 +547,13 @@ impl<'a> Stream<'a> {
     /// Wakes the other end, whether it seems to sleep or not: what a process does that cannot see
     /// the other end's memory yet.
     pub fn wake(&self) {
-        wake_up(self.fd);
+        wake(self.fd);
     }
 }
 
 /// A byte through the kernel: whoever sleeps on the other descriptor wakes. A full socket means
 /// that it has been woken already.
-pub(crate) fn wake_up(fd: BorrowedFd<'_>) {
+pub fn wake(fd: BorrowedFd<'_>) {
     if sandbox::is_on() {
         let _ = rustix::io::write(fd, b"w");
         return;

@@ -245,6 +245,13 @@ impl<P: Port> VirtioDriver<P> {
         self.blocked
     }
 
+    /// Whether a frame is there for certain. Costs no system call; without memory that the kernel
+    /// shares only what was fetched already is known.
+    pub fn has_frames(&self) -> bool {
+        self.handed < self.fetched
+            || matches!(self.port.front(), Front::Frame { .. } | Front::Large)
+    }
+
     /// The socket or device itself.
     pub fn port(&self) -> &P {
         &self.port

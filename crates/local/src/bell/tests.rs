@@ -132,7 +132,7 @@ fn rings_can_be_gathered_where_nobody_else_waits_for_them() {
     alone.gather();
     assert!(!tell(&alone) && !tell(&alone));
     assert_eq!(rings(&bell), 0);
-    alone.ring_gathered();
+    assert!(alone.ring_gathered().is_empty());
     assert_eq!(rings(&bell), 1);
     assert!(!tell(&alone));
     assert_eq!(rings(&bell), 0, "woken for this sleep");
@@ -144,4 +144,17 @@ fn rings_can_be_gathered_where_nobody_else_waits_for_them() {
     watcher.sleep_anew();
     pair.a().send_slice(b"x").unwrap();
     assert_eq!(rings(&bell), 1);
+}
+
+#[test]
+fn streams_without_a_bell_are_woken_by_the_caller_then() {
+    let pair = pair();
+    let (_file, alone) = Arena::create_alone(3, crate::pair::SMALL).unwrap();
+    assert!(!alone.puts_off(5), "not gathering");
+    alone.gather();
+    assert!(alone.puts_off(5) && alone.puts_off(7));
+    assert_eq!(alone.ring_gathered(), [5, 7]);
+    assert!(!alone.puts_off(5));
+    pair.a.arena.gather();
+    assert!(!pair.a.arena.puts_off(1), "others rely on it");
 }
