@@ -539,6 +539,12 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Whether this end sees the other's memory: what it does is told then. The answer is the same
+    /// as long as this value lives, whatever another thread finds out meanwhile.
+    pub fn can_tell(&self) -> bool {
+        self.peer().is_some()
+    }
+
     /// Has the other end look at this one, as if bytes had been sent.
     pub fn tell(&self) {
         self.tell_reader();

@@ -274,7 +274,7 @@ fn send_urgent(
         let stream = object.stream(state, fd);
         match stream.send_urgent(byte) {
             Ok(()) => {
-                if object.theirs().is_none() {
+                if !stream.can_tell() {
                     stream.wake();
                 }
                 return Ok(before + 1);
@@ -392,7 +392,7 @@ fn send_once(
         // SAFETY: as above.
         unsafe { stream.send(&pieces.after(done)) }
     };
-    if sent.is_ok() && object.theirs().is_none() {
+    if sent.is_ok() && !stream.can_tell() {
         // The other end may have taken the stream up a moment ago and sleep by now; until its
         // memory is known nobody can tell.
         stream.wake();
