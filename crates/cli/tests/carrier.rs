@@ -322,3 +322,55 @@ fn a_program_that_is_asked_to_end_says_its_last_words() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     }
 }
+
+const READS_LATE: &str = "
+import socket
+one = socket.create_connection(('10.85.0.2', 9))
+print('ready', flush=True)
+got = 0
+while text := one.recv(65536):
+    got += len(text)
+print(got, flush=True)
+";
+
+/// Its peer sends until the window is closed, and all of it arrives when it goes on.
+#[test]
+fn a_program_that_is_stopped_holds_up_its_peer_and_loses_nothing() {
+    let network = network("asleep");
+    let Some(mut command) = run(&network) else {
+        return;
+    };
+    command.args(["--addr", "10.85.0.1/24"]);
+    let host = Host::builder().channel(&network, "10.85.0.2/24");
+    let host = host.build().unwrap();
+    let listener = TcpListener::bind(&host, "10.85.0.2:9").unwrap();
+    let mut program = Running::python(command, READS_LATE, &[]);
+    let (mut far, _) = listener.accept().unwrap();
+    program.expect(&["ready"]);
+    let runner = program.child.id();
+    let carrier = program.carrier();
+    let python = children(runner).into_iter().find(|pid| *pid != carrier);
+    let python = python.expect("the program runs");
+    kill(python, Signal::STOP);
+    until("it stops", || stat(python, 0).as_deref() == Some("T"));
+    far.set_nonblocking(true).unwrap();
+    let (bytes, mut sent) = (vec![7; 1 << 20], 0);
+    until("the window is closed", || match far.write(&bytes) {
+        Ok(n) => {
+            sent += n;
+            false
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+            let info = far.info().unwrap();
+            info.in_flight == 0 && info.unsent > 0
+        }
+    });
+    assert!(sent < 64 << 20, "{sent} bytes");
+    kill(python, Signal::CONT);
+    far.set_nonblocking(false).unwrap();
+    far.write_all(b"the end").unwrap();
+    drop(far);
+    let (lines, output) = program.end();
+    assert_eq!(lines, [(sent + 7).to_string()], "{output:?}");
+}

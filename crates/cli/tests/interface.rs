@@ -210,6 +210,51 @@ fn worked(pid: u32) -> u64 {
     words.iter().map(|word| word.parse::<u64>().unwrap()).sum()
 }
 
+/// A packet of 1300 bytes at most, whoever sends it.
+const SMALL: &str = "
+import socket
+s = socket.create_connection(('10.56.0.2', 7000))
+s.sendall(b'x' * 5000)
+got = 0
+while got < 5000:
+    got += len(s.recv(10000))
+print(s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG), flush=True)
+";
+
+/// What the kernel was told, and what it sees.
+const MEASURES: &str = "
+import socket, sys
+listener = socket.socket()
+listener.bind(('10.56.0.2', 7000))
+listener.listen()
+print('ready', flush=True)
+end = listener.accept()[0]
+got = 0
+while got < 5000:
+    got += len(end.recv(10000))
+end.sendall(b'y' * 5000)
+print(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG), flush=True)
+end.recv(1)
+";
+
+#[test]
+fn the_setting_of_the_mtu_holds_on_interfaces() {
+    for (mtu, mss) in [("1300", "1248"), ("auto", "1448"), ("9000", "1448")] {
+        let (Some(mut plain), Some(wire)) = (run(&network("mtu")), Wire::new()) else {
+            return;
+        };
+        plain.args(["--set", &format!("mtu={mtu}")]);
+        let mut far = wire.kernel();
+        far.args(["python3", "-c", MEASURES]);
+        let mut far = Running::start(far);
+        far.expect(&["ready"]);
+        let (lines, output) = Running::python(wire.run(&plain), SMALL, &[]).end();
+        assert_eq!(lines, [mss], "{mtu}: {output:?}");
+        far.expect(&[mss]);
+        far.end();
+    }
+}
+
 struct Pair {
     wire: Wire,
     far: Running,

@@ -200,7 +200,8 @@ impl HostBuilder {
         self
     }
 
-    /// Lowers the MTU of TAP and TUN devices that are made, in bytes. Default: the device's.
+    /// Lowers the MTU of all links, in bytes: no longer packets are sent, nor are peers asked for
+    /// any; TAP and TUN devices that are made have it, too. Default: what the link takes.
     #[must_use]
     pub fn mtu(mut self, bytes: u32) -> Self {
         self.mtu = Some(bytes);
@@ -256,9 +257,13 @@ impl HostBuilder {
         };
         let mut shard = Shard::new(Stack::new(config), watch.clone());
         shard.captures = self.captures;
+        shard.mtu = self.mtu;
         let mut attached = Vec::new();
         for (number, (plan, address)) in self.links.into_iter().enumerate() {
-            let config = on_vlan(&plan, vlan_of(&self.vlans, number + 1))?;
+            let config = LinkConfig {
+                mtu: self.mtu,
+                ..on_vlan(&plan, vlan_of(&self.vlans, number + 1))?
+            };
             if address == DHCP {
                 add_dhcp_link(&mut shard, plan, self.mtu, config)?;
                 continue;

@@ -55,6 +55,8 @@ pub(crate) struct Shard {
     pub(crate) dialling: Vec<Dialling>,
     /// Where to write down what passes the links, if anywhere.
     pub(crate) captures: Option<PathBuf>,
+    /// No link sends longer packets, nor asks for any.
+    pub(crate) mtu: Option<u32>,
     pub(crate) waiting: Waiting,
     pub(crate) pollers: Pollers,
     pub(crate) watch: Arc<Watch>,
@@ -94,6 +96,7 @@ impl Shard {
             networks: Vec::new(),
             dialling: Vec::new(),
             captures: None,
+            mtu: None,
             waiting: Waiting::default(),
             pollers: Pollers::default(),
             watch,
@@ -182,6 +185,7 @@ impl Shard {
                 prefix_len: network.own.len,
             }],
             peer: None,
+            mtu: self.mtu,
             ..LinkConfig::default()
         };
         let name = format!("network-{}", network.name());
@@ -210,6 +214,7 @@ impl Shard {
                 prefix_len: network.own.len,
             }],
             peer: Some(peer),
+            mtu: self.mtu,
             ..LinkConfig::default()
         };
         // A peer that has started anew: the channel to its former life is not worth keeping.

@@ -65,6 +65,9 @@ pub struct LinkConfig {
     pub vlan: Option<u16>,
     /// The driver lets only frames of that VLAN through, and has taken the tag off them.
     pub vlan_stripped: bool,
+    /// No packet that we send is longer, bytes, nor are peers asked for longer ones; `None`: as long
+    /// as the link takes.
+    pub mtu: Option<u32>,
 }
 
 /// An endpoint with its addresses.
@@ -136,12 +139,12 @@ impl<D: Driver> Links<D> {
         let capacity = endpoint.driver.room();
         let link = Link {
             endpoint,
+            mtu_limit: config.mtu.unwrap_or(u32::MAX),
             config,
             small: Arena::new(),
             gone: false,
             heard: false,
             pressure: Pressure::None,
-            mtu_limit: u32::MAX,
             capacity,
         };
         self.list.push((id, link));

@@ -59,7 +59,7 @@ pub(super) static TABLE: [Setting; Knob::COUNT] = [
     row(Knob::Link, "link", Kind::Link, ["channel", "",
         "what joins us to others: shared memory, a network interface, the kernel"]),
     row(Knob::Mtu, "mtu", bytes_or_auto(1280, 65_535), ["auto", "RFC 8200 section 5",
-        "largest packet of a tap link that is made; auto: the device's"]),
+        "largest packet, never more than the link takes; auto: that"]),
     row(Knob::StreamBuffer, "stream.buffer", STREAM_BUFFER, ["512K", "",
         "ring of a direct stream, each way: more keeps a writer going, less stays in the cache"]),
     row(Knob::Streams, "streams", number(64, 256 * KIB), ["16384", "",

@@ -121,7 +121,8 @@ impl<D: Driver> Ip<D> {
         let Some(link) = self.links.get_mut(link) else {
             return;
         };
-        let limit = mtu.unwrap_or(u32::MAX);
+        let chosen = link.config.mtu.unwrap_or(u32::MAX);
+        let limit = mtu.unwrap_or(u32::MAX).min(chosen);
         if link.mtu_limit != limit {
             link.mtu_limit = limit;
             self.epoch = self.epoch.wrapping_add(1);
