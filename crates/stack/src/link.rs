@@ -65,7 +65,7 @@ pub struct LinkConfig {
     pub vlan: Option<u16>,
     /// The driver lets only frames of that VLAN through, and has taken the tag off them.
     pub vlan_stripped: bool,
-    /// No packet that we send is longer, bytes, nor are peers asked for longer ones; `None`: as long
+    /// No packet that we send is longer, bytes, nor are peers asked for any; `None`: as long
     /// as the link takes.
     pub mtu: Option<u32>,
 }
