@@ -70,7 +70,7 @@ impl Stream<'_> {
     /// Where the mark is, if it is on a byte that was not passed.
     fn mark(&self) -> Option<u64> {
         let (_, peer) = self.peer?;
-        if peer.generation() != self.own.peer_name().generation || peer.sent() & sent::URGENT == 0 {
+        if peer.sent() & sent::URGENT == 0 || peer.generation() != self.own.peer_name().generation {
             return None;
         }
         let (at, next) = (peer.urgent(), self.own.consumed());

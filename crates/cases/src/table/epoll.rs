@@ -246,6 +246,29 @@ pub(super) const CASES: &[Case] = &[
         sys::write(to, b"x");
         t.epolled(sys::epoll_wait(epoll, 8, 0));
     }),
+    case("epoll_wait/nobody-starves", |t| {
+        // A socket that is always ready, and others that are for the first time after long.
+        let (epoll, server) = (new(t), with_text(t, b"x"));
+        let ([from, to], (listener, address)) = (sys::pipe(), t.listener());
+        sys::epoll_ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN, 1);
+        sys::epoll_ctl(epoll, EPOLL_CTL_ADD, from, EPOLLIN, 2);
+        sys::epoll_ctl(epoll, EPOLL_CTL_ADD, listener, EPOLLIN, 3);
+        let busy = (0..500).filter(|_| sys::epoll_wait(epoll, 8, -1).0 == Ret::Value(1));
+        t.saw("busy", busy.count());
+        sys::write(to, b"x");
+        t.connected(address);
+        ready(listener, POLLIN);
+        let heard = |number: u64| {
+            (0..16).any(|_| {
+                let (_, events) = sys::epoll_wait(epoll, 8, -1);
+                events.iter().any(|event| event.0 == number)
+            })
+        };
+        t.say(format!("pipe {} listener {}", heard(2), heard(3)));
+        // And one that is often ready is told each time.
+        let both = (0..50).filter(|_| sys::epoll_wait(epoll, 8, -1).0 == Ret::Value(3));
+        t.saw("all", both.count());
+    }),
     case("epoll_wait/urgent", |t| {
         let (epoll, (client, server)) = (new(t), t.pair());
         ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN | libc::EPOLLPRI);
