@@ -7,6 +7,7 @@
 //! * `arguments.rs`: the command line
 //! * `table/`: the cases, a file for each group of manual pages
 //! * `faults/`: two processes, and something bad that happens to one of them
+//! * `far/`: one end of a connection in another program
 //! * `stage.rs`: what the program does when a case has executed it anew
 //! * `runner.rs`: one case in a process of its own, with a limit on its time
 //! * `talk.rs`: what a case has at hand
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod far;
 mod faults;
 mod runner;
 mod show;
@@ -30,6 +32,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match arguments::parse(std::env::args().skip(1).collect()) {
         Ok(arguments::Wish::Stage(words)) => stage::play(&words),
+        Ok(arguments::Wish::Peer(name)) => far::serve(&name),
         Ok(arguments::Wish::Run(request)) => request.serve(),
         Err(message) => {
             eprintln!("{message}");

@@ -35,7 +35,7 @@ pub(crate) fn play(words: &[String]) -> ExitCode {
 }
 
 /// Sends back what comes first.
-fn echo(fd: i32) -> bool {
+pub(crate) fn echo(fd: i32) -> bool {
     let got = take(fd, 100);
     sys::send(fd, &got.data, 0).count() == got.data.len()
 }

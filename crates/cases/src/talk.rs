@@ -1,5 +1,6 @@
 //! What a case has at hand: addresses, sockets made ready, and where it says what it saw.
 
+use crate::far::{self, Peer, Side};
 use crate::show;
 use crate::sys::{self, Addr, Got, Message, Ret};
 use libc::{AF_INET, AF_INET6, POLLIN, SOCK_DGRAM, SOCK_STREAM};
@@ -17,6 +18,8 @@ pub(crate) const WHILE: i32 = 40;
 pub(crate) struct Addresses {
     pub(crate) v4: Ipv4Addr,
     pub(crate) v6: Ipv6Addr,
+    /// The program in which one end of the connections is, if it is another.
+    pub(crate) peer: Option<Peer>,
 }
 
 /// One case's view of the world.
@@ -29,6 +32,7 @@ pub(crate) struct Talk {
 
 impl Talk {
     pub(crate) fn new(at: Addresses, out: i32) -> Self {
+        far::report_to(out);
         Self {
             at,
             out,
@@ -92,6 +96,9 @@ impl Talk {
 
     /// The observation is complete.
     pub(crate) fn end(&self) -> ! {
+        if self.at.peer.is_some() && !far::used() {
+            self.say(far::ONE_PROCESS);
+        }
         sys::write(self.out, b"\n");
         sys::exit(0)
     }
@@ -168,8 +175,11 @@ impl Talk {
 
     /// A listener with a backlog, and where it listens.
     pub(crate) fn listener_with(&self, backlog: i32) -> (i32, Addr) {
-        let fd = self.tcp();
-        let any = self.any();
+        let fd = self.tcp_for(Side::Accepts, AF_INET);
+        let any = match self.at.peer.filter(|peer| peer.side == Side::Accepts) {
+            Some(peer) => Addr::v4(peer.v4, 0),
+            None => self.any(),
+        };
         let address = self.bound(fd, any);
         self.must("listen", sys::listen(fd, backlog));
         (fd, address)
@@ -177,7 +187,7 @@ impl Talk {
 
     /// An IPv6 listener, and where it listens.
     pub(crate) fn listener6(&self) -> (i32, Addr) {
-        let fd = self.tcp6();
+        let fd = self.tcp_for(Side::Accepts, AF_INET6);
         let any = self.any6();
         let address = self.bound(fd, any);
         self.must("listen", sys::listen(fd, 16));
@@ -186,10 +196,27 @@ impl Talk {
 
     /// A socket connected to an address.
     pub(crate) fn connected(&self, to: Addr) -> i32 {
-        let ret = sys::socket(to.family(), SOCK_STREAM, 0);
-        let fd = self.must("socket", ret);
+        let fd = self.tcp_for(Side::Connects, to.family());
         self.must("connect", sys::connect(fd, to));
         fd
+    }
+
+    /// A TCP socket for the end that is in the other program if `side` is, else one of ours.
+    fn tcp_for(&self, side: Side, family: i32) -> i32 {
+        let ret = match self.at.peer.filter(|peer| peer.side == side) {
+            Some(_) => sys::far_socket(family, SOCK_STREAM, 0),
+            None => sys::socket(family, SOCK_STREAM, 0),
+        };
+        self.must("socket", ret)
+    }
+
+    /// The two ends of a TCP connection, of which the other program has one: ours first.
+    pub(crate) fn ours_and_theirs(&self) -> (i32, i32) {
+        let (client, server) = self.pair();
+        match far::number(client) {
+            Some(_) => (server, client),
+            None => (client, server),
+        }
     }
 
     /// Two ends of a TCP connection: who connected, who accepted.

@@ -40,6 +40,28 @@ impl Addr {
         address
     }
 
+    /// From bytes that travelled.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut address = Self::room();
+        for (place, byte) in address.bytes.iter_mut().zip(bytes) {
+            *place = *byte;
+        }
+        address.len = socklen_t::try_from(bytes.len()).unwrap_or(socklen_t::MAX);
+        address
+    }
+
+    /// All bytes, whatever its length says.
+    pub(crate) fn whole(&self) -> Vec<u8> {
+        self.bytes.to_vec()
+    }
+
+    /// As many bytes as its length says.
+    pub(crate) fn cut_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.whole();
+        bytes.resize(self.len as usize, 0);
+        bytes
+    }
+
     /// A family and nothing else, of a length.
     pub(crate) fn family_only(family: i32, len: socklen_t) -> Self {
         let mut address = Self::room();

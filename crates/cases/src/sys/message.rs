@@ -1,6 +1,7 @@
 //! `sendmsg`, `recvmsg`, `sendmmsg`, `recvmmsg` and control messages.
 
 use super::{Addr, Got, Ret};
+use crate::far::{self, Ask};
 use libc::{c_void, iovec, mmsghdr, msghdr};
 use std::ptr::null_mut;
 
@@ -38,6 +39,11 @@ pub(crate) fn sendmsg(
     descriptors: &[i32],
     flags: i32,
 ) -> Ret {
+    if far::number(fd).is_some() && to.is_none() && descriptors.is_empty() {
+        let data = super::file::owned(pieces);
+        let answer = far::one(fd, |fd| Ask::Sendmsg(fd, data, flags));
+        return answer.map_or(Ret::Errno(libc::EBADF), |answer| answer.ret());
+    }
     let mut iov = pieces_of(pieces);
     let mut to = to;
     let mut control = rights(descriptors);
@@ -57,6 +63,7 @@ pub(crate) fn sendmsg(
 
 /// One `SCM_RIGHTS` message: length, level and type, then the descriptors, in words of 8 bytes.
 fn rights(descriptors: &[i32]) -> Vec<u64> {
+    descriptors.iter().copied().for_each(far::here);
     let length = 16 + 4 * descriptors.len() as u64;
     let kind = u64::from(libc::SCM_RIGHTS.cast_unsigned());
     let mut words = vec![
@@ -72,6 +79,7 @@ fn rights(descriptors: &[i32]) -> Vec<u64> {
 
 /// `recvmsg` into pieces of these lengths, with `room` words of 8 bytes for control messages.
 pub(crate) fn recvmsg(fd: i32, lengths: &[usize], flags: i32, room: usize) -> Message {
+    far::here(fd);
     let mut buffer = vec![0_u8; lengths.iter().sum()];
     let mut rest = buffer.as_mut_slice();
     let mut iov = Vec::new();
@@ -133,6 +141,7 @@ pub(crate) fn sendmmsg(
     to: Option<Addr>,
     flags: i32,
 ) -> (Ret, Vec<u32>) {
+    far::here(fd);
     let mut iov = pieces_of(datagrams);
     let mut to = to;
     let mut headers: Vec<mmsghdr> = Vec::new();
@@ -162,6 +171,7 @@ pub(crate) fn recvmmsg(
     flags: i32,
     timeout_ms: Option<i64>,
 ) -> (Ret, Vec<Vec<u8>>) {
+    far::here(fd);
     let mut buffers = vec![vec![0_u8; len]; count];
     let mut iov: Vec<iovec> = buffers
         .iter_mut()

@@ -1,6 +1,7 @@
 //! `getsockopt` and `setsockopt`.
 
 use super::Ret;
+use crate::far::{self, Ask};
 use libc::c_void;
 use std::fmt;
 
@@ -33,6 +34,9 @@ impl fmt::Display for OptionValue {
 }
 
 pub(crate) fn setsockopt(fd: i32, level: i32, name: i32, value: &[u8]) -> Ret {
+    if let Some(answer) = far::one(fd, |fd| Ask::Setsockopt(fd, level, name, value.to_vec())) {
+        return answer.ret();
+    }
     let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
     let bytes = value.as_ptr().cast::<c_void>();
     call!(setsockopt(fd, level, name, bytes, len))
@@ -45,6 +49,13 @@ pub(crate) fn set_int(fd: i32, level: i32, name: i32, value: i32) -> Ret {
 
 /// `getsockopt` with room for `len` bytes.
 pub(crate) fn getsockopt(fd: i32, level: i32, name: i32, len: usize) -> OptionValue {
+    if let Some(answer) = far::one(fd, |fd| Ask::Getsockopt(fd, level, name, len)) {
+        return OptionValue {
+            ret: answer.ret(),
+            len: answer.first(),
+            bytes: answer.bytes,
+        };
+    }
     let mut bytes = vec![0_u8; len];
     let mut size = u32::try_from(len).unwrap_or(u32::MAX);
     let room = bytes.as_mut_ptr().cast::<c_void>();

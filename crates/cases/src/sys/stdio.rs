@@ -2,6 +2,7 @@
 
 use super::Ret;
 use super::transfer::Got;
+use crate::far;
 use libc::{FILE, c_char, c_int, c_long, c_void};
 use std::ffi::CStr;
 
@@ -46,12 +47,14 @@ impl Stdio {
 }
 
 pub(crate) fn fdopen(fd: i32, mode: &CStr) -> Stdio {
+    far::here(fd);
     // SAFETY: a string with its end.
     Stdio(unsafe { libc::fdopen(fd, mode.as_ptr()) } as usize)
 }
 
 /// `dprintf` of more arguments than there are registers.
 pub(crate) fn print_many(fd: i32) -> Ret {
+    far::here(fd);
     let format = c"%d %s %.2f %d %d %d %d %.1f\n".as_ptr();
     let word = c"two".as_ptr();
     // SAFETY: what the format says.
@@ -61,11 +64,13 @@ pub(crate) fn print_many(fd: i32) -> Ret {
 
 /// `syscall(n, fd)`.
 pub(crate) fn by_number(n: c_long, fd: i32) -> Ret {
+    far::here(fd);
     call!(syscall(n, fd))
 }
 
 /// `syscall(SYS_read, fd, ..)`.
 pub(crate) fn read_by_number(fd: i32, len: usize) -> Got {
+    far::here(fd);
     let mut buffer = vec![0_u8; len];
     let place = buffer.as_mut_ptr().cast::<c_void>();
     let ret = call!(syscall(libc::SYS_read, fd, place, len));
@@ -74,6 +79,7 @@ pub(crate) fn read_by_number(fd: i32, len: usize) -> Got {
 
 /// `syscall(SYS_write, fd, ..)`.
 pub(crate) fn write_by_number(fd: i32, data: &[u8]) -> Ret {
+    far::here(fd);
     let bytes = data.as_ptr().cast::<c_void>();
     call!(syscall(libc::SYS_write, fd, bytes, data.len()))
 }

@@ -1,6 +1,7 @@
 //! `send`, `recv` and their families.
 
 use super::{Addr, Ret};
+use crate::far::{self, Answer, Ask};
 use crate::show::text_of;
 use libc::c_void;
 use std::fmt;
@@ -18,6 +19,13 @@ impl Got {
         buffer.truncate(ret.count());
         Self { ret, data: buffer }
     }
+
+    /// From what the helper received.
+    pub(super) fn far(answer: Answer) -> Self {
+        let ret = answer.ret();
+        let data = answer.bytes;
+        Self { ret, data }
+    }
 }
 
 impl fmt::Display for Got {
@@ -32,22 +40,30 @@ impl fmt::Display for Got {
 }
 
 pub(crate) fn send(fd: i32, data: &[u8], flags: i32) -> Ret {
+    if let Some(answer) = far::one(fd, |fd| Ask::Send(fd, data.to_vec(), flags)) {
+        return answer.ret();
+    }
     call!(send(fd, data.as_ptr().cast::<c_void>(), data.len(), flags))
 }
 
 pub(crate) fn sendto(fd: i32, data: &[u8], flags: i32, to: Addr) -> Ret {
+    far::here(fd);
     let bytes = data.as_ptr().cast::<c_void>();
     call!(sendto(fd, bytes, data.len(), flags, to.pointer(), to.len))
 }
 
 /// `sendto` without an address.
 pub(crate) fn sendto_nobody(fd: i32, data: &[u8], flags: i32) -> Ret {
+    far::here(fd);
     let bytes = data.as_ptr().cast::<c_void>();
     call!(sendto(fd, bytes, data.len(), flags, std::ptr::null(), 0))
 }
 
 /// `recv` of at most `len` bytes.
 pub(crate) fn recv(fd: i32, len: usize, flags: i32) -> Got {
+    if let Some(answer) = far::one(fd, |fd| Ask::Recv(fd, len, flags)) {
+        return Got::far(answer);
+    }
     let mut buffer = vec![0_u8; len];
     let ret = call!(recv(fd, buffer.as_mut_ptr().cast::<c_void>(), len, flags));
     Got::of(ret, buffer)
@@ -55,11 +71,13 @@ pub(crate) fn recv(fd: i32, len: usize, flags: i32) -> Got {
 
 /// `recvfrom` of at most `len` bytes with room for any address.
 pub(crate) fn recvfrom(fd: i32, len: usize, flags: i32) -> (Got, Addr) {
+    far::here(fd);
     recvfrom_in(fd, len, flags, Addr::room().len)
 }
 
 /// `recvfrom` of at most `len` bytes with room of `room` bytes for the address.
 pub(crate) fn recvfrom_in(fd: i32, len: usize, flags: i32, room: u32) -> (Got, Addr) {
+    far::here(fd);
     let mut buffer = vec![0_u8; len];
     let mut from = Addr::room();
     let mut room = room;
@@ -114,6 +132,7 @@ mod fortified {
 
 /// `__recv_chk`.
 pub(crate) fn recv_checked(fd: i32, len: usize, flags: i32) -> Got {
+    far::here(fd);
     let mut buffer = vec![0_u8; len];
     let bytes = buffer.as_mut_ptr().cast::<c_void>();
     // SAFETY: `buffer` has `len` bytes and lives across the call.
@@ -123,6 +142,7 @@ pub(crate) fn recv_checked(fd: i32, len: usize, flags: i32) -> Got {
 
 /// `__recvfrom_chk`.
 pub(crate) fn recvfrom_checked(fd: i32, len: usize, flags: i32) -> (Got, Addr) {
+    far::here(fd);
     let mut buffer = vec![0_u8; len];
     let bytes = buffer.as_mut_ptr().cast::<c_void>();
     let mut from = Addr::room();
@@ -135,6 +155,7 @@ pub(crate) fn recvfrom_checked(fd: i32, len: usize, flags: i32) -> (Got, Addr) {
 
 /// `__read_chk`.
 pub(crate) fn read_checked(fd: i32, len: usize) -> Got {
+    far::here(fd);
     let mut buffer = vec![0_u8; len];
     let bytes = buffer.as_mut_ptr().cast::<c_void>();
     // SAFETY: `buffer` has `len` bytes and lives across the call.
@@ -144,6 +165,7 @@ pub(crate) fn read_checked(fd: i32, len: usize) -> Got {
 
 /// `__poll_chk` on one descriptor; the result and `revents`.
 pub(crate) fn poll_checked(fd: i32, events: i16, timeout_ms: i32) -> (Ret, i16) {
+    far::here(fd);
     let mut one = libc::pollfd {
         fd,
         events,

@@ -1,6 +1,7 @@
 //! `poll`, `select`, `epoll` and their families.
 
 use super::Ret;
+use crate::far::{self, Ask};
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use std::ptr::{null, null_mut};
 
@@ -31,6 +32,11 @@ fn pollfds(fds: &[(i32, i16)]) -> Vec<pollfd> {
 
 /// `poll`: the result and each `revents`.
 pub(crate) fn poll(fds: &[(i32, i16)], timeout_ms: i32) -> (Ret, Vec<i16>) {
+    if let Some(theirs) = far::all(fds) {
+        let answer = far::ask(&Ask::Poll(theirs, timeout_ms));
+        let revents = answer.numbers.iter().map(|bits| *bits as i16);
+        return (answer.ret(), revents.collect());
+    }
     let mut entries = pollfds(fds);
     let ret = call!(poll(
         entries.as_mut_ptr(),
@@ -104,6 +110,7 @@ impl Sets {
 
     fn as_sets(&self) -> [fd_set; 3] {
         [&self.read, &self.write, &self.except].map(|fds| {
+            fds.iter().copied().for_each(far::here);
             // SAFETY: `fd_set` is an array of numbers, for which zero is a value.
             let mut set: fd_set = unsafe { std::mem::zeroed() };
             for &fd in fds.iter().filter(|fd| (0..1024).contains(*fd)) {
@@ -166,6 +173,7 @@ pub(crate) fn epoll_create1(flags: i32) -> Ret {
 
 /// `epoll_ctl` with events and data.
 pub(crate) fn epoll_ctl(epoll: i32, operation: i32, fd: i32, events: i32, data: u64) -> Ret {
+    far::all(&[(epoll, 0), (fd, 0)]);
     let mut event = epoll_event {
         events: events.cast_unsigned(),
         u64: data,
@@ -175,11 +183,14 @@ pub(crate) fn epoll_ctl(epoll: i32, operation: i32, fd: i32, events: i32, data: 
 
 /// `epoll_ctl` without an event.
 pub(crate) fn epoll_ctl_null(epoll: i32, operation: i32, fd: i32) -> Ret {
+    far::here(epoll);
+    far::here(fd);
     call!(epoll_ctl(epoll, operation, fd, null_mut()))
 }
 
 /// `epoll_wait` for at most `most` events: the result, and data and events in order of data.
 pub(crate) fn epoll_wait(epoll: i32, most: i32, timeout_ms: i32) -> (Ret, Vec<(u64, u32)>) {
+    far::here(epoll);
     events_in(most, |room, count| {
         call!(epoll_wait(epoll, room, count, timeout_ms))
     })
@@ -187,6 +198,7 @@ pub(crate) fn epoll_wait(epoll: i32, most: i32, timeout_ms: i32) -> (Ret, Vec<(u
 
 /// `epoll_pwait` with a set of signals that are blocked meanwhile.
 pub(crate) fn epoll_pwait(epoll: i32, timeout_ms: i32, blocked: &[i32]) -> (Ret, Vec<(u64, u32)>) {
+    far::here(epoll);
     let mask = signal_set(blocked);
     events_in(8, |room, count| {
         call!(epoll_pwait(epoll, room, count, timeout_ms, &mask))

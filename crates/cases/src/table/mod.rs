@@ -22,6 +22,7 @@
 //! * `waiting.rs`: several that wait at one socket at once
 //! * `churn.rs`: the same again and again
 //! * `process.rs`: several processes at one socket
+//! * `two.rs`: what happens to the other of two programs
 
 mod accept;
 mod bind;
@@ -43,6 +44,7 @@ mod sendfile;
 mod socket;
 mod stdio;
 mod thread;
+mod two;
 mod udp;
 mod waiting;
 
