@@ -373,6 +373,7 @@ impl Carrier {
             }
             Question::Look => {
                 self.look_at_processes();
+                self.gateway.doors.prune(&self.program);
                 self.janitor.look_soon(self.now);
                 asked.say(0);
             }

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// What differs wherever a program is.
@@ -143,6 +143,79 @@ fn what_is_closed_is_given_back() {
     for (name, observed) in &gannet {
         assert_eq!(kernel().get(name), Some(observed), "{name}");
     }
+}
+
+/// Two programs, each with an address of its own: one end of every connection in each.
+struct Pair {
+    network: String,
+    carried: bool,
+    /// Of the program that makes the cases, and of the other.
+    addresses: [&'static str; 2],
+    /// What the other's end does.
+    side: &'static str,
+}
+
+impl Pair {
+    fn program(&self, at: &str) -> Command {
+        let cases = env!("CARGO_BIN_EXE_gannet-cases");
+        if !self.carried {
+            return Command::new(cases);
+        }
+        let mut command = Command::new(built().join("gannet"));
+        command.args(["run", "--require", "--net", &self.network]);
+        command.args(["--addr", at, "--", cases]);
+        command
+    }
+
+    fn observe(&self) -> Observed {
+        let [ours, theirs] = self.addresses;
+        // It ends when its standard input does.
+        let mut other = self
+            .program(theirs)
+            .args(["peer", &self.network])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("the other program starts");
+        let peer = ["--peer", &self.network, "--peer-v4", theirs];
+        let side = ["--v4", ours, "--peer-side", self.side];
+        let observed = observe(self.program(ours), &[&peer[..], &side].concat());
+        drop(other.stdin.take());
+        let ended = other.wait().expect("the other program ends");
+        assert!(ended.success(), "{ended:?}");
+        observed
+    }
+}
+
+/// The kernel's connections go out from 127.0.0.1 wherever in 127.0.0.0/8 they go to.
+fn two_programs(side: &'static str, on_kernel: [&'static str; 2]) {
+    let pair = move |carried: bool, addresses| Pair {
+        network: format!("{side}{}{carried}", std::process::id()),
+        carried,
+        addresses,
+        side,
+    };
+    let kernel = std::thread::spawn(move || pair(false, on_kernel).observe());
+    let gannet = pair(true, ["10.86.0.7", "10.86.0.8"]).observe();
+    let kernel = kernel.join().expect("the kernel's side");
+    assert!(kernel.len() >= 200, "{}", kernel.len());
+    let mut rows = listed(EVERYWHERE);
+    rows.extend(listed(AT_OURS));
+    // Most of the lists is about things that happen within one program.
+    rows.retain(|row| {
+        let differs = kernel.get(&row.case) != gannet.get(&row.case);
+        differs && gannet.get(&row.case) == Some(&row.gannet)
+    });
+    judge(&kernel, &gannet, &rows);
+}
+
+#[test]
+fn two_programs_of_which_the_other_accepts() {
+    two_programs("accepts", ["127.0.0.1", "127.0.0.2"]);
+}
+
+#[test]
+fn two_programs_of_which_the_other_connects() {
+    two_programs("connects", ["127.0.0.2", "127.0.0.1"]);
 }
 
 fn judge(kernel: &Observed, gannet: &Observed, listed: &[Difference]) {

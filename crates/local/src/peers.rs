@@ -2,8 +2,9 @@
 
 use crate::arena::{Arena, HostId};
 use crate::name::Network;
-use crate::service;
+use crate::{sandbox, service};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -70,7 +71,11 @@ impl Peers {
             return Ok(arena);
         }
         drop(known);
-        let file = service::ask_for_arena(self.network, self.own.host(), host)?;
+        let ask = || service::ask_for_arena(self.network, self.own.host(), host);
+        let file = match ask() {
+            Err(Errno::MFILE) => with_room(ask),
+            other => other,
+        }?;
         let arena = Arc::new(Arena::open(file, false)?);
         if arena.host() != host {
             return Err(Errno::PROTO);
@@ -92,6 +97,30 @@ struct Quiet<'a>(#[expect(dead_code, reason = "held, not used")] MutexGuard<'a, 
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {}
+}
+
+/// Descriptors that meeting another program takes for a moment.
+const FOR_A_MOMENT: u64 = 4;
+
+/// Asks although the program has as many descriptors as it may: it does not know of this one, and
+/// must not lose a connection by it. The limit that can be raised at will is raised meanwhile.
+fn with_room<T>(ask: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    let limit = getrlimit(Resource::Nofile);
+    let (Some(current), false) = (limit.current, sandbox::is_on()) else {
+        return Err(Errno::MFILE);
+    };
+    let more = current.saturating_add(FOR_A_MOMENT);
+    let current = limit.maximum.map_or(more, |most| most.min(more));
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(current),
+            ..limit
+        },
+    )?;
+    let asked = ask();
+    let _ = setrlimit(Resource::Nofile, limit);
+    asked
 }
 
 impl Known {

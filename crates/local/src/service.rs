@@ -28,7 +28,7 @@ pub enum Question {
     Arena(HostId),
     /// The listener in this slot is open: take connections for it from the links.
     Listen(u32),
-    /// Processes came or went: look at the table.
+    /// Processes came or went, or listeners went: look at the tables.
     Look,
     /// Say anew in this slot of the carrier's, what is known of the connection behind it.
     Figures(u32),

@@ -127,8 +127,11 @@ impl<'a> Stream<'a> {
             (peer, _) => peer,
         };
         // Who reads no more does not say so to the other end, in TCP neither.
-        if peer.is_some_and(|peer| peer.receiver() & receiver::CLOSED != 0) {
-            return Err(Hindrance::End);
+        if let Some(peer) = peer.filter(|peer| peer.receiver() & receiver::CLOSED != 0) {
+            return Err(match self.met_nobody(peer) {
+                true => Hindrance::Reset,
+                false => Hindrance::End,
+            });
         }
         let consumed = || peer.map_or(0, |peer| peer.consumed());
         let under_way = self.distance(|| self.own.produced(), consumed, true)?;
@@ -202,11 +205,20 @@ impl<'a> Stream<'a> {
         match there {
             0 if self.own.receiver() & receiver::SHUT != 0 => Err(Hindrance::End),
             0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
+            0 if said & sent::FIN != 0 && self.met_nobody(peer) => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 => Err(Hindrance::End),
             0 if flags & flags::HUNG_UP != 0 => Err(self.after_hang_up(peer)),
             0 => Err(Hindrance::Wait),
             _ => Ok((skip, there)),
         }
+    }
+
+    /// What was sent was read by nobody: the other end is closed and never looked who answered it,
+    /// so that whoever closed it could not see that there were unread bytes.
+    fn met_nobody(&self, peer: PeerSlot<'_>) -> bool {
+        peer.receiver() & receiver::CLOSED != 0
+            && peer.flags() & flags::RESOLVED == 0
+            && self.own.produced() != 0
     }
 
     /// The other end's descriptor is closed, and nothing was said: its process is dead. As TCP
@@ -300,6 +312,7 @@ impl<'a> Stream<'a> {
     fn gone(&self) -> Hindrance {
         match self.peer() {
             Some(peer) if peer.sent() & sent::RESET != 0 => Hindrance::Reset,
+            Some(peer) if self.met_nobody(peer) => Hindrance::Reset,
             Some(peer) if peer.sent() & sent::FIN == 0 => self.after_hang_up(peer),
             _ => Hindrance::End,
         }
@@ -460,11 +473,15 @@ impl<'a> Stream<'a> {
 
     fn readiness_of(&self, room: Result<u64, Hindrance>) -> Readiness {
         let there = self.there();
+        let said = self.peer().map_or(0, |peer| peer.sent());
         let finished = self.own.sent() & sent::FIN != 0;
         let ended = matches!(there, Err(Hindrance::End | Hindrance::Reset))
             || self.own.receiver() & receiver::SHUT != 0
-            || self.peer().is_some_and(|peer| peer.sent() & sent::FIN != 0);
-        let reset = matches!(there, Err(Hindrance::Reset)) || matches!(room, Err(Hindrance::Reset));
+            || said & sent::FIN != 0;
+        // A reset is seen although there are bytes left to read.
+        let reset = said & sent::RESET != 0
+            || matches!(there, Err(Hindrance::Reset))
+            || matches!(room, Err(Hindrance::Reset));
         let flags = self.own.flags();
         let reset = reset || flags & flags::LOST != 0;
         Readiness {

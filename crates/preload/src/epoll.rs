@@ -108,6 +108,9 @@ struct Entry {
     queued: u64,
     /// After a one-shot event: until it is set anew.
     disabled: bool,
+    /// Of an edge-triggered stream whose other end hung up: what was told of it. It may be found
+    /// out more than once, and changes no more.
+    told: u32,
 }
 
 #[derive(Debug)]

@@ -224,6 +224,12 @@ pub(crate) fn announce(state: &State, n: u32) {
     let _ = service::ask(network, state.host(), Question::Listen(n));
 }
 
+/// A listener is gone: the carrier listens for it no more when this returns.
+pub(crate) fn withdraw(state: &State) {
+    let network = state.peers().network();
+    let _ = service::ask(network, state.host(), Question::Look);
+}
+
 /// `accept4` of a listener of ours: the new descriptor and its other end's address.
 pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) -> Outcome<Accepted> {
     let blocks = state.arena().own(object.slot()).flags() & flags::NONBLOCKING == 0;

@@ -322,6 +322,7 @@ fn opened(
     let sets = crate::epoll::withdraw(fd);
     replace(fd, met.fd, &object, socket)?;
     if let Some(before) = before {
+        slot.set_flags(flags::PORT_GIVEN);
         crate::calls::fds::finish(state, &before, fd);
     }
     crate::epoll::restore(state, fd, &object, sets);
@@ -329,12 +330,31 @@ fn opened(
         return Err(libc::EINPROGRESS);
     }
     if carried {
-        wait_for_answer(state, &object, fd)?;
+        let answered = wait_for_answer(state, &object, fd);
+        if answered.is_err() {
+            turned_away(state, &object, fd);
+        }
+        answered?;
     }
     object
         .connecting
         .store(false, std::sync::atomic::Ordering::Relaxed);
     Ok(())
+}
+
+/// The stream was turned away before it was open: its descriptors stand for a socket of the kernel's
+/// again, which the program may connect once more.
+fn turned_away(state: &State, object: &Found, fd: c_int) {
+    let slot = state.arena().own(object.slot());
+    if slot.flags() & (flags::BROKEN | flags::RESOLVED) != flags::BROKEN {
+        return;
+    }
+    let bound = slot.flags() & flags::PORT_GIVEN != 0;
+    let bound = bound.then(|| bound::Before::of(&slot));
+    let apart = crate::disconnect::disconnect(state, object, fd);
+    if let (Ok(()), Some(bound)) = (apart, bound) {
+        bound.bind_again(state, &[fd]);
+    }
 }
 
 fn wait_for_answer(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
@@ -368,7 +388,9 @@ fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
     let slot = state.arena().own(object.slot());
     wait::look_for_answer(state, object, fd);
     if slot.flags() & flags::BROKEN != 0 {
-        return Err(match slot.take_error() {
+        let error = slot.take_error();
+        turned_away(state, object, fd);
+        return Err(match error {
             0 => libc::ECONNABORTED,
             error => error,
         });

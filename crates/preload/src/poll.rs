@@ -269,6 +269,23 @@ pub(crate) fn is_hung_up(fd: c_int) -> bool {
     unsafe { real::poll(&raw mut entry, 1, 0) == 1 && entry.revents & libc::POLLHUP != 0 }
 }
 
+/// How much of its sets a `select` looks at: the kernel looks no further than its table of
+/// descriptors is long, and that length should not come from descriptors the program never made.
+pub(crate) fn within(n: c_int) -> c_int {
+    let usual = libc::FD_SETSIZE as c_int;
+    if n <= usual || crate::state::get().is_none() {
+        return n;
+    }
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let numbers = open.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.parse::<c_int>().ok()
+    });
+    let is_hidden = |fd: &c_int| object::find(*fd).is_some_and(|o| o.kind() == Kind::Hidden);
+    let most = numbers.filter(|fd| !is_hidden(fd)).max().unwrap_or(0);
+    n.min(usual.max(most.saturating_add(1)))
+}
+
 /// `select`: `sets` are read, write and except, each of `n` bits, or null.
 ///
 /// # Safety

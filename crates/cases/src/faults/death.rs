@@ -90,7 +90,7 @@ pub(super) const CASES: &[Case] = &[
             i32::from(send_all(theirs, &text()))
         });
         sys::close(theirs);
-        pause(100);
+        pause(400);
         sys::kill(pid, SIGKILL);
         sys::waitpid(pid, 0);
         let mut reader = Reader::default();

@@ -141,7 +141,7 @@ pub(crate) fn lseek(fd: i32, offset: i64, whence: i32) -> Ret {
 }
 
 pub(crate) fn close(fd: i32) -> Ret {
-    if let Some(answer) = far::one(fd, |fd| Ask::Close(fd)) {
+    if let Some(answer) = far::one(fd, Ask::Close) {
         return answer.ret();
     }
     call!(close(fd))
@@ -153,7 +153,7 @@ pub(crate) fn close_range(first: u32, last: u32, flags: i32) -> Ret {
 }
 
 pub(crate) fn dup(fd: i32) -> Ret {
-    if let Some(answer) = far::one(fd, |fd| Ask::Dup(fd)) {
+    if let Some(answer) = far::one(fd, Ask::Dup) {
         return answer.made();
     }
     call!(dup(fd))

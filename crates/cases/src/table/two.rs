@@ -103,12 +103,33 @@ pub(super) const CASES: &[Case] = &[
         }
     }),
     case("two/killed-then-connect", |t| {
-        let (_listener, address) = t.listener();
-        far::pid();
+        let (listener, address) = t.listener();
+        if far::number(listener).is_none() {
+            return t.say(far::ONE_PROCESS);
+        }
         kill();
         let fd = t.tcp();
         wait_for(|| sys::connect(fd, address).is_errno(libc::ECONNREFUSED));
         t.saw("connect", sys::connect(fd, address));
+    }),
+    case("two/refused-and-connected-again", |t| {
+        let (closed, nowhere) = t.listener();
+        if far::number(closed).is_none() {
+            return t.say(far::ONE_PROCESS);
+        }
+        sys::close(closed);
+        let (_listener, address) = t.listener();
+        let fd = t.tcp_nonblocking();
+        t.saw("connect", sys::connect(fd, nowhere));
+        t.polled(sys::poll(&[(fd, POLLOUT)], SOON));
+        t.saw("again", sys::connect(fd, nowhere));
+        t.saw("elsewhere", sys::connect(fd, address));
+        t.polled(sys::poll(&[(fd, POLLOUT)], SOON));
+        t.saw(
+            "SO_ERROR",
+            sys::get_int(fd, libc::SOL_SOCKET, libc::SO_ERROR),
+        );
+        t.saw("send", sys::send(fd, b"x", 0));
     }),
     case("two/exits", |t| {
         let (ours, theirs) = t.ours_and_theirs();

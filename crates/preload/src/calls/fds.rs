@@ -3,8 +3,8 @@
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind, Object};
 use crate::state::{self, State};
-use crate::{epoll, open, real};
-use gannet_local::slot::flags;
+use crate::{epoll, listen, open, real};
+use gannet_local::slot::{self, flags};
 use libc::{c_int, c_uint, c_ulong};
 use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
@@ -34,7 +34,15 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
                 unsafe { real::close(hidden) };
             }
             match last && object.kind() != Kind::Datagrams {
-                true => arena.free(object.slot()),
+                true => {
+                    let slot = arena.own(object.slot());
+                    let listened = slot.state() == slot::State::Listen;
+                    let listened = listened && !slot.local().ip().is_loopback();
+                    arena.free(object.slot());
+                    if listened {
+                        listen::withdraw(state);
+                    }
+                }
                 false => {
                     arena.let_go(state.holder(), object.slot());
                 }
@@ -352,9 +360,15 @@ unsafe fn ioctl_of_ours(
             give(crate::datagrams::next_len(state, object)? as u64)
         }
         libc::FIONREAD if kind == Kind::Listener => Some(Err(libc::EINVAL)),
-        libc::FIONREAD if kind == Kind::Stream => give(object.stream(state, fd).waiting()),
+        libc::FIONREAD if kind == Kind::Stream => {
+            crate::wait::look_for_answer(state, object, fd);
+            give(object.stream(state, fd).waiting())
+        }
         libc::TIOCOUTQ if kind == Kind::Listener => Some(Err(libc::EINVAL)),
-        libc::TIOCOUTQ if kind == Kind::Stream => give(object.stream(state, fd).unread()),
+        libc::TIOCOUTQ if kind == Kind::Stream => {
+            crate::wait::look_for_answer(state, object, fd);
+            give(object.stream(state, fd).unread())
+        }
         SIOCATMARK if kind == Kind::Stream => {
             give(u64::from(object.stream(state, fd).is_at_mark()))
         }

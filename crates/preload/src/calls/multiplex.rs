@@ -101,6 +101,7 @@ unsafe extern "C" fn select(
     timeout: *mut timeval,
 ) -> c_int {
     let sets = [read, write, except];
+    let n = polling::within(n);
     if let Some(state) = state::get()
         // SAFETY: as the caller says.
         && unsafe { polling::select_concerns_us(n, sets) }
@@ -146,6 +147,7 @@ unsafe extern "C" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     let sets = [read, write, except];
+    let n = polling::within(n);
     if let Some(state) = state::get()
         // SAFETY: as the caller says.
         && unsafe { polling::select_concerns_us(n, sets) }

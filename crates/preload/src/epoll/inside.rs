@@ -39,6 +39,7 @@ impl Inside {
                     what: What::Kernel,
                     queued: 0,
                     disabled: false,
+                    told: 0,
                 };
                 self.entries.insert(fd as usize, entry);
             }
@@ -93,6 +94,7 @@ impl Inside {
             what,
             queued: 0,
             disabled: false,
+            told: 0,
         };
         self.entries.insert(fd as usize, entry);
         self.watch(state, fd, object);
@@ -135,6 +137,7 @@ impl Inside {
         entry.events = event.events;
         entry.data = event.u64;
         entry.disabled = false;
+        entry.told = 0;
         if let What::Listener(object) = &entry.what {
             let modify = libc::EPOLL_CTL_MOD;
             match kernel_control((set_fd, modify), fd, event.events, event.u64) {
@@ -256,7 +259,7 @@ impl Inside {
             };
             let wanted = entry.events | HUP | ERR;
             let ready = ready_events(state, object, fd, wanted) & wanted;
-            if entry.disabled || ready == 0 {
+            if entry.disabled || ready == 0 || entry.told == ready {
                 entry.queued = 0;
                 continue;
             }
@@ -273,6 +276,9 @@ impl Inside {
             }
             if entry.events & ONCE != 0 {
                 entry.disabled = true;
+            }
+            if entry.events & EDGE != 0 && is_hung_up(state, object) {
+                entry.told = ready;
             }
             if entry.events & (ONCE | EDGE) != 0 {
                 entry.queued = 0;
@@ -415,7 +421,9 @@ impl Inside {
         if self.bell == Bell::Untried && self.watcher.is_some() {
             self.bell = self.hang_bell(set_fd).map_or(Bell::None, Bell::At);
         }
-        self.watcher.as_mut().is_some_and(Watcher::arm)
+        let news = self.watcher.as_mut().is_some_and(Watcher::arm);
+        // Whoever saw nobody sleep has only left a candidate.
+        news || !self.candidates.is_empty()
     }
 
     /// What wakes those who sleep on this set when any of its streams has news.
@@ -467,6 +475,12 @@ fn out_of_the_way(fd: OwnedFd) -> Option<OwnedFd> {
 fn is_shared(object: &Found) -> bool {
     let sets = object.in_sets.lock();
     sets.unwrap_or_else(PoisonError::into_inner).len() > 1
+}
+
+/// Whether nobody is at the other end of a stream any more.
+fn is_hung_up(state: &State, object: &Found) -> bool {
+    let gone = gannet_local::slot::flags::HUNG_UP;
+    object.kind() == Kind::Stream && state.arena().own(object.slot()).flags() & gone != 0
 }
 
 impl Drop for Inside {
