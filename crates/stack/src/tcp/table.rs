@@ -241,7 +241,6 @@ impl Table {
     }
 
     /// Every connection.
-    #[cfg(any(test, feature = "testing"))]
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.places.iter().filter_map(|p| p.entry.as_ref())
     }
