@@ -342,8 +342,8 @@ fn opened(
     Ok(())
 }
 
-/// The stream was turned away before it was open: its descriptors stand for a socket of the kernel's
-/// again, which the program may connect once more.
+/// The stream was turned away before it was open: its descriptors stand for a socket of the
+/// kernel's again, which the program may connect once more.
 fn turned_away(state: &State, object: &Found, fd: c_int) {
     let slot = state.arena().own(object.slot());
     if slot.flags() & (flags::BROKEN | flags::RESOLVED) != flags::BROKEN {

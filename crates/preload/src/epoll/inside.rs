@@ -343,10 +343,10 @@ impl Inside {
         (found, shared)
     }
 
-    /// A caller has taken wake-ups of ours from the kernel. They were meant for others, perhaps, who
-    /// sleep on, and who woke them believes that they are awake: theirs is another sleep from now
-    /// on, and what there is to tell is told to this caller. (Go's scheduler asks a set in which
-    /// another thread sleeps, after each stop for the collector.)
+    /// A caller has taken wake-ups of ours from the kernel. They were meant for others, perhaps,
+    /// who sleep on, and who woke them believes that they are awake: theirs is another sleep from
+    /// now on, and what there is to tell is told to this caller. (Go's scheduler asks a set in
+    /// which another thread sleeps, after each stop for the collector.)
     pub(super) fn in_place_of_sleepers(
         &mut self,
         (state, set_fd): (&State, c_int),
