@@ -358,7 +358,7 @@ pub(crate) fn wait(
     set.lock().make_own(state);
     let mut asked = false;
     loop {
-        let found = set.lock().ready(state, events, false);
+        let found = ready_now(state, set_fd, set, events);
         if found > 0 && asked {
             return Ok(found);
         }
@@ -370,7 +370,7 @@ pub(crate) fn wait(
             Some(0) => {
                 let found = ask_kernel(state, set_fd, set, events, now)?;
                 return Ok(match found {
-                    0 => set.lock().ready(state, events, false),
+                    0 => ready_now(state, set_fd, set, events),
                     found => found,
                 });
             }
@@ -392,6 +392,14 @@ pub(crate) fn wait(
             return Ok(found);
         }
     }
+}
+
+/// What is ready of ours. If it is more than there is room for, a sleeper is to have the rest.
+fn ready_now(state: &State, set_fd: c_int, set: &Set, events: &mut [epoll_event]) -> usize {
+    let mut inside = set.lock();
+    let found = inside.ready(state, events, false);
+    inside.pass_on(set_fd, found == events.len());
+    found
 }
 
 /// Something of ours is ready: the kernel's get their turn too, in every wait as long as they have

@@ -359,12 +359,17 @@ impl Inside {
             watcher.sleep_anew();
         }
         let found = self.ready(state, events, false);
-        if found == events.len()
-            && let Some(&(fd, _)) = self.candidates.front()
+        self.pass_on(set_fd, found == events.len());
+        found
+    }
+
+    /// More is ready than the caller has room for: a sleeper is to have it.
+    pub(super) fn pass_on(&mut self, set_fd: c_int, full: bool) {
+        if let Some(&(fd, _)) = self.candidates.front()
+            && full
         {
             self.rouse(set_fd, fd);
         }
-        found
     }
 
     /// Something was put into the set while others sleep on it, and may be ready: the kernel's
