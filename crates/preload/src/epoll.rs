@@ -66,6 +66,8 @@ pub(crate) struct Inside {
     entries: ByNumber<Entry>,
     /// Descriptors of streams in the set, by slot.
     by_slot: ByNumber<c_int>,
+    /// Streams that the program took out and the kernel still has in its set.
+    dormant: ByNumber<Found>,
     /// Sets in the set.
     nested: Vec<c_int>,
     watcher: Option<Watcher>,
@@ -302,7 +304,7 @@ pub(crate) unsafe fn control(
         return Ok(());
     };
     if what == libc::EPOLL_CTL_DEL {
-        return inside.remove(state, set_fd, fd).ok_or(libc::ENOENT);
+        return inside.take_out(state, set_fd, fd).ok_or(libc::ENOENT);
     }
     if errno::is_nowhere(event) {
         return Err(libc::EFAULT);
@@ -339,9 +341,7 @@ impl Entry {
     fn is_of(&self, object: &Found) -> bool {
         match &self.what {
             What::Kernel => false,
-            What::Stream(other) | What::Listener(other) | What::Nested(other) => {
-                std::ptr::eq::<Object>(&**other, &**object)
-            }
+            What::Stream(other) | What::Listener(other) | What::Nested(other) => other.is(object),
         }
     }
 }

@@ -76,6 +76,13 @@ pub(crate) struct Object {
 #[derive(Debug)]
 pub(crate) struct Found(&'static Object);
 
+impl Found {
+    /// Whether both are the same object.
+    pub(crate) fn is(&self, other: &Found) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
 impl std::ops::Deref for Found {
     type Target = Object;
 

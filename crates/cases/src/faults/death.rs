@@ -60,6 +60,24 @@ pub(super) const CASES: &[Case] = &[
         sys::close(fd);
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
+    case("faults/killed-while-out-of-the-epoll-set", |t| {
+        let (ours, theirs) = t.pair();
+        let pid = sys::fork(|| {
+            sys::close(ours);
+            pause(60_000);
+            0
+        });
+        sys::close(theirs);
+        let epoll = sys::epoll_create1(0).fd();
+        let ctl = |operation| sys::epoll_ctl(epoll, operation, ours, libc::EPOLLIN, 7);
+        ctl(libc::EPOLL_CTL_ADD);
+        ctl(libc::EPOLL_CTL_DEL);
+        sys::kill(pid, SIGKILL);
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
+        t.epolled(sys::epoll_wait(epoll, 8, 100));
+        ctl(libc::EPOLL_CTL_ADD);
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+    }),
     case("faults/stopped-peer-killed", |t| {
         let (fd, pid) = sender(t);
         let mut reader = Reader::default();

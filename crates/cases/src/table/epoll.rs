@@ -119,6 +119,45 @@ pub(super) const CASES: &[Case] = &[
         t.epolled(sys::epoll_wait(epoll, 8, 0));
         t.epolled(sys::epoll_wait(epoll, 8, 0));
     }),
+    case("epoll_wait/out-and-in-again", |t| {
+        let (epoll, (client, server)) = (new(t), t.pair());
+        for events in [EPOLLIN, EPOLLIN | EPOLLET] {
+            ctl(epoll, EPOLL_CTL_ADD, server, events);
+            sys::send(client, b"a", 0);
+            t.epolled(sys::epoll_wait(epoll, 8, SOON));
+            t.saw("del", ctl(epoll, EPOLL_CTL_DEL, server, 0));
+            t.epolled(sys::epoll_wait(epoll, 8, 0));
+            sys::send(client, b"b", 0);
+            t.epolled(sys::epoll_wait(epoll, 8, WHILE));
+            t.saw("add", ctl(epoll, EPOLL_CTL_ADD, server, events));
+            t.epolled(sys::epoll_wait(epoll, 8, SOON));
+            sys::recv(server, 9, 0);
+            t.epolled(sys::epoll_wait(epoll, 8, 0));
+            t.saw("del", ctl(epoll, EPOLL_CTL_DEL, server, 0));
+        }
+        sys::close(client);
+        t.epolled(sys::epoll_wait(epoll, 8, WHILE));
+        ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN | EPOLLRDHUP);
+        t.epolled(sys::epoll_wait(epoll, 8, SOON));
+    }),
+    case(
+        "epoll_wait/another-under-the-number-of-one-taken-out",
+        |t| {
+            let (epoll, (client, server)) = (new(t), t.pair());
+            ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN);
+            ctl(epoll, EPOLL_CTL_DEL, server, 0);
+            let kept = sys::dup(server).fd();
+            sys::close(server);
+            let (other, next) = t.pair();
+            sys::dup2(next, server);
+            t.saw("add", ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN));
+            sys::send(client, b"x", 0);
+            t.epolled(sys::epoll_wait(epoll, 8, WHILE));
+            sys::send(other, b"y", 0);
+            t.epolled(sys::epoll_wait(epoll, 8, SOON));
+            t.saw("add", ctl(epoll, EPOLL_CTL_ADD, kept, EPOLLIN));
+        },
+    ),
     case("epoll_wait/edge-room", |t| {
         let (epoll, (client, server)) = (new(t), t.pair());
         fill(client);

@@ -84,7 +84,10 @@ impl Inside {
                 What::Stream(object.clone())
             }
             _ => {
-                add(fd, WAKES, mark)?;
+                let before = self.dormant.remove(fd as usize);
+                if !before.is_some_and(|before| before.is(object)) {
+                    add(fd, WAKES, mark)?;
+                }
                 What::Stream(object.clone())
             }
         };
@@ -157,6 +160,36 @@ impl Inside {
         }
         self.queue(fd);
         Ok(())
+    }
+
+    /// The program takes a descriptor out. One of a stream stays in the kernel's set: programs take
+    /// theirs out and put them in again for each message, and what it may tell there is news to
+    /// nobody else.
+    pub(super) fn take_out(&mut self, state: &State, set_fd: c_int, fd: c_int) -> Option<()> {
+        let entry = self.entries.get(fd as usize)?;
+        let object = match &entry.what {
+            What::Stream(object) if object.kind() == Kind::Stream => object.clone(),
+            _ => return self.remove(state, set_fd, fd),
+        };
+        self.entries.remove(fd as usize);
+        self.forget(state, &object);
+        self.dormant.insert(fd as usize, object);
+        Some(())
+    }
+
+    /// The stream is closed. `own`: the set is this process's, not that of the one it was forked
+    /// from.
+    pub(super) fn forget_dormant(&mut self, set_fd: c_int, object: &Found, own: bool) {
+        let dormant = self.dormant.iter().filter(|(_, other)| other.is(object));
+        let fds: Vec<usize> = dormant.map(|(fd, _)| fd).collect();
+        for fd in fds {
+            self.dormant.remove(fd);
+            if own {
+                let (delete, none) = (libc::EPOLL_CTL_DEL, std::ptr::null_mut());
+                // SAFETY: no pointer is needed.
+                unsafe { real::epoll_ctl(set_fd, delete, fd as c_int, none) };
+            }
+        }
     }
 
     pub(super) fn remove(&mut self, state: &State, set_fd: c_int, fd: c_int) -> Option<()> {
@@ -329,6 +362,17 @@ impl Inside {
                         self.queue(fd);
                         if event.events & libc::EPOLLIN as u32 != 0 && is_shared(&object) {
                             shared.push(object);
+                        }
+                        continue;
+                    }
+                    None => {
+                        // Nobody's business in this set; but it will not be told again.
+                        if let Some(object) = self.dormant.get(fd as usize).cloned() {
+                            wait::hear_answer(state, &object, fd);
+                            wait::take_wakes_alone(state, &object, fd);
+                            if is_shared(&object) {
+                                shared.push(object);
+                            }
                         }
                         continue;
                     }

@@ -200,6 +200,8 @@ pub(crate) fn closed(state: &State, object: &Found) {
             continue;
         };
         let mut inside = set.lock();
+        let own = inside.holder == state.holder();
+        inside.forget_dormant(set_fd, object, own);
         let fds = inside
             .entries
             .iter()
