@@ -80,13 +80,13 @@ func exchange(connection net.Conn, text string) error {
 func holdOpen(address string, count, rounds int) {
 	all := make([]net.Conn, count)
 	together(count, func(n int) (err error) {
-		all[n], err = net.DialTimeout("tcp", address, 20*time.Second)
+		all[n], err = net.DialTimeout("tcp", address, 60*time.Second)
 		return err
 	})
 	together(count, func(n int) error {
 		defer all[n].Close()
 		for round := 0; round < rounds; round++ {
-			all[n].SetDeadline(time.Now().Add(10 * time.Second))
+			all[n].SetDeadline(time.Now().Add(60 * time.Second))
 			// Something for the collector to move.
 			text := strings.Repeat(fmt.Sprint(n, " ", round, " "), 1+round%50)
 			if err := exchange(all[n], text); err != nil {
@@ -117,7 +117,7 @@ func httpServe(address string) {
 		select {
 		case <-wait:
 			to.Write(body)
-		case <-time.After(30 * time.Second):
+		case <-time.After(90 * time.Second):
 			to.WriteHeader(http.StatusGatewayTimeout)
 		}
 	}
@@ -127,7 +127,7 @@ func httpServe(address string) {
 }
 
 func httpCall(address string, count, rounds int) {
-	dialer := &net.Dialer{Timeout: 20 * time.Second}
+	dialer := &net.Dialer{Timeout: 60 * time.Second}
 	transport := &http.Transport{MaxIdleConnsPerHost: count, DialContext: dialer.DialContext}
 	client := &http.Client{Transport: transport, Timeout: time.Minute}
 	url := fmt.Sprintf("http://%s/?together=%d", address, count)
@@ -166,7 +166,7 @@ func deadlines(address, closed string) {
 	check(connection.Close())
 	err = <-ended
 	expect(errors.Is(err, net.ErrClosed), "instead of a closed connection: %v", err)
-	_, err = net.DialTimeout("tcp", closed, 10*time.Second)
+	_, err = net.DialTimeout("tcp", closed, 60*time.Second)
 	expect(err != nil, "somebody listens at %s", closed)
 	fmt.Println("ok")
 }
@@ -266,7 +266,7 @@ func datagramCall(address string, count int) {
 		}
 		defer socket.Close()
 		for i := 0; i < count; i++ {
-			socket.SetDeadline(time.Now().Add(20 * time.Second))
+			socket.SetDeadline(time.Now().Add(60 * time.Second))
 			text := fmt.Sprint("datagram ", n, " ", i)
 			answer := make([]byte, 100)
 			if _, err := io.WriteString(socket, text); err != nil {
