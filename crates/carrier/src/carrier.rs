@@ -193,7 +193,9 @@ impl Carrier {
     /// What all of them send leaves together, and whoever sleeps on several of them is woken once.
     fn look_at_flows(&mut self) -> bool {
         if !self.gateway.has_work() {
-            self.ring();
+            if self.unrung > 0 {
+                self.ring();
+            }
             return false;
         }
         let together = self.host.gather();

@@ -7,7 +7,7 @@
 //! The memory is sparse: what nobody touched costs nothing.
 
 /// Tells an arena of this layout from anything else.
-pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0003;
+pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0004;
 
 /// Processes of one program at a time.
 pub const PROCESSES: usize = 512;
@@ -218,12 +218,15 @@ pub(crate) mod slot {
     pub(crate) const SENT: usize = 16;
     pub(crate) const WOKEN_READER: usize = 20;
     pub(crate) const WOKEN_SET: usize = 24;
+    /// Where its holder writes anyway, and not on a line that the other end has to fetch for more.
+    pub(crate) const WRITE_LOCK: usize = 28;
     pub(crate) const URGENT: usize = 32;
     // The receiver's line.
     pub(crate) const CONSUMED: usize = 64;
     pub(crate) const RECEIVER: usize = 72;
     pub(crate) const WOKEN_WRITER: usize = 76;
     pub(crate) const URGENT_READ: usize = 80;
+    pub(crate) const READ_LOCK: usize = 88;
     // Who waits.
     pub(crate) const READER_ARMED: usize = 128;
     pub(crate) const WRITER_ARMED: usize = 132;
@@ -245,9 +248,7 @@ pub(crate) mod slot {
     // Addresses: a word of port and family, then 16 bytes.
     pub(crate) const LOCAL: usize = 256;
     pub(crate) const REMOTE: usize = 280;
-    // Locks, and what all holders share.
-    pub(crate) const READ_LOCK: usize = 320;
-    pub(crate) const WRITE_LOCK: usize = 324;
+    // What all holders share, and the other end reads often: nothing that changes with each call.
     pub(crate) const FLAGS: usize = 328;
     pub(crate) const OPTION_TURN: usize = 332;
     // Socket options, a word each.

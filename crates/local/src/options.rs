@@ -144,7 +144,10 @@ impl OwnSlot<'_> {
         if option == Opt::LowWater {
             self.note_low_water();
         }
-        self.turn_options();
+        // A cork changes twice for each response of a server, and is looked at with the bytes.
+        if option != Opt::Cork {
+            self.turn_options();
+        }
     }
 
     /// Takes over all options of another slot, a listener's for what it accepted.

@@ -394,7 +394,8 @@ impl<'a> Stream<'a> {
         let Some((arena, peer)) = self.peer else {
             return Err(Hindrance::Wait);
         };
-        let consumed = self.own.consumed() + left_out;
+        let before = self.own.consumed();
+        let consumed = before + left_out;
         let start = consumed + (skip as u64).min(there);
         let left = there as usize - skip.min(there as usize);
         let ring = arena.geometry().ring_len();
@@ -421,7 +422,7 @@ impl<'a> Stream<'a> {
         }
         drop(held);
         if !keep && done > 0 {
-            self.tell_writer();
+            self.tell_of_room(before);
         }
         Ok(done)
     }
@@ -537,6 +538,22 @@ impl<'a> Stream<'a> {
         fence(SeqCst);
         let Some(peer) = self.peer() else { return };
         let armed = peer.writer_armed();
+        self.tell_peer(peer, armed, self.own.woken_writer());
+    }
+
+    /// Bytes were consumed, the first at position `before`. A writer that had enough room without
+    /// them does not wait for it, and would be woken in vain for each message that is read: sets
+    /// have news only of those that were short of it. (That the other end looked before it knew of
+    /// this is excluded as with sleepers: both store, fence, and look.)
+    fn tell_of_room(&self, before: u64) {
+        fence(SeqCst);
+        let Some(peer) = self.peer() else { return };
+        let armed = peer.writer_armed();
+        let ring = u64::from(self.peer_ring());
+        let under_way = peer.produced().wrapping_sub(before);
+        if armed == 0 && is_writable(ring.saturating_sub(under_way), ring) {
+            return;
+        }
         self.tell_peer(peer, armed, self.own.woken_writer());
     }
 

@@ -158,7 +158,7 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
         Opt::LowWater => number.max(1),
         _ => number,
     };
-    if option == Opt::Cork && value != 0 {
+    if option == Opt::Cork && value != 0 && slot.get(Opt::Corked).is_none() {
         slot.set(Opt::Corked, 1);
     }
     let buffer = match option {

@@ -32,6 +32,33 @@ fn news_is_found_and_wakes_once_a_sleep() {
     watcher.disarm();
 }
 
+/// Room is news to whoever was short of it, not to whoever had enough.
+#[test]
+fn what_is_read_is_news_only_to_a_full_sender() {
+    let pair = Pair::new();
+    let mut watcher = watcher(&pair.a, &pair.b);
+    let mut bytes = [0; 4096];
+    pair.a().send_slice(b"x").unwrap();
+    pair.b().receive_slice(&mut bytes, false).unwrap();
+    assert!(!watcher.has_news(), "all of the ring was left");
+    while pair.a().send_slice(&[1; 100]).is_ok() {}
+    assert!(!watcher.arm());
+    pair.b().receive_slice(&mut bytes[..10], false).unwrap();
+    assert!(watcher.has_news());
+    assert_eq!(wakes(&pair.a), 1);
+    watcher.disarm();
+    watcher.collect(&mut Vec::new());
+    // A sleeper who asked for room itself is woken by any.
+    pair.b().receive_slice(&mut bytes, false).unwrap();
+    watcher.collect(&mut Vec::new());
+    let slot = pair.a.arena.own(pair.a.slot);
+    slot.arm_writer();
+    pair.a().send_slice(b"x").unwrap();
+    pair.b().receive_slice(&mut bytes, false).unwrap();
+    assert_eq!(wakes(&pair.a), 1);
+    slot.disarm_writer();
+}
+
 #[test]
 fn a_watcher_that_was_slow_looks_at_everything() {
     let pair = Pair::new();

@@ -225,7 +225,9 @@ fn tell_carrier(state: &State, object: &Found, fd: c_int, which: (c_int, c_int))
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
     ];
     let slot = state.arena().own(object.slot());
-    if AT_ONCE.contains(&which) && slot.flags() & flags::CARRIED != 0 {
+    // A cork that is put in sets nothing free.
+    let corks = which == (libc::IPPROTO_TCP, libc::TCP_CORK) && slot.is_on(Opt::Cork);
+    if AT_ONCE.contains(&which) && !corks && slot.flags() & flags::CARRIED != 0 {
         object.stream(state, fd).tell();
     }
 }
