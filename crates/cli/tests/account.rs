@@ -1,38 +1,14 @@
 //! What `gannet run -v` says at the end, of a program in Python that is carried. Needs the library
 //! beside the command: `cargo build -p gannet-preload`, which `cargo xtask test` does first.
 
+mod running;
+
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// `gannet run`, or none if it cannot carry anything here.
+/// `gannet run` in a network of the test's own, or none if it cannot carry anything here.
 fn gannet(name: &str) -> Option<Command> {
-    let gannet = Path::new(env!("CARGO_BIN_EXE_gannet"));
-    let library = gannet.with_file_name("libgannet_preload.so");
-    if !library.is_file() {
-        eprintln!(
-            "skipped: no {}: cargo build -p gannet-preload",
-            library.display()
-        );
-        return None;
-    }
-    if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no python3");
-        return None;
-    }
-    let mut command = Command::new(gannet);
-    for (variable, _) in std::env::vars_os() {
-        if variable.to_string_lossy().starts_with("GANNET_") {
-            command.env_remove(variable);
-        }
-    }
-    command.env("GANNET_CONFIG", "/dev/null");
-    command.env("GANNET_PRELOAD", library);
-    let network = format!("account-{name}-{}", std::process::id());
-    command
-        .args(["run", "--net", &network])
-        .stdin(Stdio::null());
-    Some(command)
+    running::run(&running::network(&format!("account-{name}")))
 }
 
 /// What a program in Python wrote and how it ended; its words are behind the text.

@@ -17,21 +17,27 @@ pub(super) fn note_membership(object: &Found, set_fd: c_int) {
     }
 }
 
-/// The other end of a stream became known: the sets it is in follow its news from now on. Who
-/// sleeps on one of them has to know, since nothing wakes him for a stream he did not follow.
-pub(crate) fn other_end_known(state: &State, object: &Object) {
+/// Does something inside each set of this process that `object` is in.
+fn inside_its_sets(object: &Object, mut work: impl FnMut(&mut Locked<'_>, c_int)) {
     let sets = object
         .in_sets
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clone();
     for set_fd in sets {
-        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
-            continue;
-        };
-        let Some(mut inside) = set.lock_in_call() else {
-            continue;
-        };
+        let set = object::find(set_fd).and_then(|found| found.set());
+        if let Some(set) = set
+            && let Some(mut inside) = set.lock_in_call()
+        {
+            work(&mut inside, set_fd);
+        }
+    }
+}
+
+/// The other end of a stream became known: the sets it is in follow its news from now on. Who
+/// sleeps on one of them has to know, since nothing wakes him for a stream he did not follow.
+pub(crate) fn other_end_known(state: &State, object: &Object) {
+    inside_its_sets(object, |inside, set_fd| {
         if let Some(&fd) = inside.by_slot.get(object.slot() as usize)
             && let Some(found) = object::find(fd)
         {
@@ -39,30 +45,19 @@ pub(crate) fn other_end_known(state: &State, object: &Object) {
             inside.queue(fd);
             inside.rouse(set_fd, fd);
         }
-    }
+    });
 }
 
 /// The sets of this process that `object` is in look at it again, those that sleep too: something
 /// became of it that no wake-up tells. With `deaf` none ever will.
 pub(crate) fn look_again(object: &Object, deaf: bool) {
-    let sets = object
-        .in_sets
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    for set_fd in sets {
-        let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
-            continue;
-        };
-        let Some(mut inside) = set.lock_in_call() else {
-            continue;
-        };
+    inside_its_sets(object, |inside, set_fd| {
         inside.deaf |= deaf;
         if let Some(&fd) = inside.by_slot.get(object.slot() as usize) {
             inside.queue(fd);
             inside.rouse(set_fd, fd);
         }
-    }
+    });
 }
 
 /// Where a kernel descriptor is registered.
