@@ -198,6 +198,10 @@ impl Carrier {
             }
             return false;
         }
+        if self.gateway.has_datagrams() {
+            // Who has died before they were sent is not there to get them.
+            self.look_at_kernel();
+        }
         let together = self.host.gather();
         self.gateway.arena().gather();
         let (gateway, tools) = self.tools();

@@ -37,6 +37,8 @@ pub(crate) struct Gateway {
     pub(crate) doors: Doors,
     /// Flows to look at in this turn.
     list: Vec<u32>,
+    /// One of them is of datagrams.
+    datagrams: bool,
     /// Flows with corked bytes, and when to look at them again: the first is due first.
     corked: VecDeque<(Instant, u32)>,
     /// Flows joined to something.
@@ -87,6 +89,7 @@ impl Gateway {
             flows: Vec::new(),
             doors: Doors::default(),
             list: Vec::new(),
+            datagrams: false,
             corked: VecDeque::new(),
             open: 0,
             scratch: vec![0; SCRATCH],
@@ -246,9 +249,16 @@ impl Gateway {
     /// This flow is to be looked at.
     pub(crate) fn list(&mut self, slot: u32) {
         let Some(flow) = self.flow(slot) else { return };
+        let datagrams = matches!(flow.joined, Joined::Udp(_));
         if !std::mem::replace(&mut flow.listed, true) {
             self.list.push(slot);
+            self.datagrams |= datagrams;
         }
+    }
+
+    /// Whether datagrams may be among what is to be looked at; told once.
+    pub(crate) fn has_datagrams(&mut self) -> bool {
+        std::mem::take(&mut self.datagrams)
     }
 
     /// All flows are to be looked at.
@@ -293,7 +303,15 @@ impl Gateway {
             Stream::new(peers.own(), slot, program, flow.end.fd.as_fd()).hung_up();
             tools.kernel.remove(&flow.end.fd);
         }
+        let datagrams = matches!(flow.joined, Joined::Udp(_));
         self.list(slot);
+        if gone && datagrams {
+            // Nobody has its port any more, which what others send is to find.
+            let at = self.list.iter().position(|other| *other == slot);
+            if let Some(before) = at.and_then(|at| self.list.get_mut(..=at)) {
+                before.rotate_right(1);
+            }
+        }
     }
 
     /// Follows what the program's processes did. True when there was anything.
