@@ -142,14 +142,14 @@ fn bgsave(stage: &Stage) -> Checked {
     held.feed("SET held before\nCLIENT ID\n")?;
     held.said("OK\n")?;
     let load = [
-        "-t", "set", "-r", "200000", "-d", "100", "-n", "200000", "-c", "50", "-q",
+        "-t", "set", "-r", "200000", "-d", "100", "-n", "600000", "-c", "50", "-q",
     ];
     let mut load = stage
         .client(&["redis-benchmark"])
         .args(&server.at())
         .args(&load)
         .start()?;
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(100));
     expect(!load.is_over()?, || {
         "the load was over before the fork".to_owned()
     })?;
