@@ -384,17 +384,16 @@ impl Tcp {
             .is_some_and(|told| around.now.duration_since(told) < TELL_EVERY);
         if !fresh {
             self.told = Some(around.now);
-            self.tell_figures_now(around.own.own(end.slot));
-            let full = around.own.own(end.slot).figures().send_mss;
-            self.full = u64::from(full.max(1));
+            let full = self.tell_figures_now(around.own.own(end.slot));
+            self.full = full.unwrap_or(self.full);
         }
     }
 
-    /// Says in the own slot what is known of the connection.
-    pub(crate) fn tell_figures_now(&self, own: OwnSlot<'_>) {
-        if let Ok(info) = self.tcp.info() {
-            own.set_figures(&figures::of(&info));
-        }
+    /// Says in the own slot what is known of the connection. Gives the bytes of a full segment.
+    pub(crate) fn tell_figures_now(&self, own: OwnSlot<'_>) -> Option<u64> {
+        let info = self.tcp.info().ok()?;
+        own.set_figures(&figures::of(&info));
+        Some(info.send_mss.max(1).into())
     }
 }
 

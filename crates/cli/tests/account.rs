@@ -3,6 +3,7 @@
 
 mod running;
 
+use running::wire::Wire;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
 
@@ -204,58 +205,15 @@ fn a_program_that_goes_on() {
     assert_eq!(account(&output), expected);
 }
 
-/// Two network namespaces with a wire between them, removed at the end.
-struct Wire {
-    ours: String,
-    theirs: String,
-    end: String,
-}
-
-impl Wire {
-    /// None without the right to make one.
-    fn new() -> Option<Wire> {
-        let number = std::process::id();
-        let wire = Wire {
-            ours: format!("gaccta{number}"),
-            theirs: format!("gacctb{number}"),
-            end: format!("gaa{number}"),
-        };
-        let Wire { ours, theirs, end } = &wire;
-        let far = format!("gab{number}");
-        let commands = [
-            format!("netns add {ours}"),
-            format!("netns add {theirs}"),
-            format!("link add {end} netns {ours} type veth peer name {far} netns {theirs}"),
-            format!("-n {theirs} addr add 10.55.0.2/24 dev {far}"),
-            format!("-n {theirs} link set {far} up"),
-            format!("-n {ours} link set {end} up"),
-        ];
-        commands.iter().all(|command| ip(command)).then_some(wire)
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        for name in [&self.ours, &self.theirs] {
-            ip(&format!("netns del {name}"));
-        }
-    }
-}
-
-fn ip(words: &str) -> bool {
-    let output = Command::new("ip").args(words.split(' ')).output();
-    output.is_ok_and(|output| output.status.success())
-}
-
 const FAR: &str = "
 import socket
 listener = socket.socket()
-listener.bind(('10.55.0.2', 7000))
+listener.bind(('10.56.0.2', 7000))
 listener.listen()
 print('ready', flush=True)
 stream = listener.accept()[0]
 port = int(stream.recv(10))
-stream = socket.create_connection(('10.55.0.1', port))
+stream = socket.create_connection(('10.56.0.1', port))
 stream.sendall(b'y')
 stream.recv(1)
 ";
@@ -265,12 +223,12 @@ import socket
 listener = socket.socket()
 listener.bind(('0.0.0.0', 4000))
 listener.listen()
-stream = socket.create_connection(('10.55.0.2', 7000))
+stream = socket.create_connection(('10.56.0.2', 7000))
 stream.sendall(b'4000')
 assert listener.accept()[0].recv(1) == b'y'
 to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for _ in range(2):
-    to.sendto(b'x', ('10.55.0.2', 53))
+    to.sendto(b'x', ('10.56.0.2', 53))
 ";
 
 #[test]
@@ -279,30 +237,15 @@ fn over_an_interface() {
         return;
     };
     let Some(wire) = Wire::new() else {
-        return eprintln!("skipped: no right to make network namespaces");
+        return;
     };
-    let inside = |name: &str| {
-        let mut inside = Command::new("ip");
-        inside.args(["netns", "exec", name]).stdin(Stdio::null());
-        inside
-    };
-    let mut far = inside(&wire.theirs);
+    let mut far = wire.kernel();
     far.args(["python3", "-c", FAR]).stdout(Stdio::piped());
     let mut far = far.spawn().unwrap();
     let mut line = String::new();
     let out = far.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
-    let link = format!("packet:{}", wire.end);
-    let mut near = inside(&wire.ours);
-    near.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => near.env(name, value),
-            None => near.env_remove(name),
-        };
-    }
-    let options = ["-v", "--link", &link, "--addr", "10.55.0.1/24"];
-    let output = python(near, &options, NEAR, &[]);
+    let output = python(wire.run(&command), &["-v"], NEAR, &[]);
     if !output.status.success() {
         // It would wait for ever.
         far.kill().unwrap();
@@ -310,9 +253,9 @@ fn over_an_interface() {
     let expected = [
         "gannet: carried",
         "listener tcp 0.0.0.0:4000 1",
-        "stream accepted over the carrier tcp 10.55.0.1:4000 1",
-        "stream over the carrier tcp 10.55.0.2:7000 1",
-        "datagrams to udp 10.55.0.2:53 1",
+        "stream accepted over the carrier tcp 10.56.0.1:4000 1",
+        "stream over the carrier tcp 10.56.0.2:7000 1",
+        "datagrams to udp 10.56.0.2:53 1",
     ];
     assert_eq!(account(&output), expected, "{output:?}");
     assert_eq!(output.status.code(), Some(0));

@@ -4,11 +4,13 @@
 //! ```text
 //! out:  slot -> Outgoing (header + slot) -> iovecs over inline bytes and segment -> kernel copies
 //! in:   kernel copies -> [10-byte header][armed blocks of the stock ...] -> slot -> Frame
+//! small frames of a packet socket: kernel copies -> its receive ring -> copied -> slot -> Frame
 //! ```
-//! The kernel copies once each way, straight out of and into the segment, and the copy is over when
-//! the call returns: blocks come back at once. Copying less is not to be had: `MSG_ZEROCOPY` does
-//! not exist for packet sockets or TUN, and frames from a `PACKET_TX_RING` would have to lie in one
-//! piece there, and are copied by the kernel all the same as soon as a local socket receives them.
+//! But for those the kernel copies once each way, straight out of and into the segment, and the
+//! copy is over when the call returns: blocks come back at once. Copying less is not to be had:
+//! `MSG_ZEROCOPY` does not exist for packet sockets or TUN, and frames from a `PACKET_TX_RING`
+//! would have to lie in one piece there, and are copied by the kernel all the same as soon as a
+//! local socket receives them.
 //!
 //! * `driver.rs`: [`VirtioDriver`], the driver over any [`Port`].
 //! * `header.rs`: what a slot says in the words of the header, and back.
