@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// How often a silent run is checked against its limit.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// Lines that are kept for the end.
+const FINDINGS: usize = 20;
+
 /// Runs cargo and says how it went.
 pub(super) fn run(root: &Path, cargo: &Cargo) -> Result<Outcome, Explained> {
     let mut command = command(root, cargo);
@@ -32,29 +35,17 @@ pub(super) fn run(root: &Path, cargo: &Cargo) -> Result<Outcome, Explained> {
             "run the test command again",
         )
     })?;
-    Ok(match counted {
-        Counted {
-            ran_out: true,
-            passed,
-            failed,
-        } => {
-            let minutes = cargo.limit.as_secs() / 60;
-            Outcome {
-                passed,
-                failed: failed.max(1),
-                note: format!("ended after {minutes} min"),
-            }
-        }
-        Counted { passed, failed, .. } if status.success() => Outcome {
-            passed,
-            failed,
-            note: String::new(),
-        },
-        Counted { passed, failed, .. } => Outcome {
-            passed,
-            failed: failed.max(1),
-            note: status.to_string(),
-        },
+    let note = match counted.ran_out {
+        true => format!("ended after {} min", cargo.limit.as_secs() / 60),
+        false if status.success() => String::new(),
+        false => status.to_string(),
+    };
+    let least = u64::from(!note.is_empty());
+    Ok(Outcome {
+        passed: counted.passed,
+        failed: counted.failed.max(least),
+        note,
+        findings: counted.findings,
     })
 }
 
@@ -127,6 +118,7 @@ struct Counted {
     passed: u64,
     failed: u64,
     ran_out: bool,
+    findings: Vec<String>,
 }
 
 /// Passes lines on until the output ends or the time is over.
@@ -149,8 +141,13 @@ fn follow(child: &mut Child, lines: &Receiver<String>, limit: Duration) -> Count
     }
 }
 
-/// Adds up a line such as `test result: ok. 12 passed; 0 failed; 0 ignored; ...`.
+/// Adds up a line such as `test result: ok. 12 passed; 0 failed; 0 ignored; ...`, and keeps those
+/// that name what failed: `test a ... FAILED`, and the checks of programs.
 fn count(counted: &mut Counted, line: &str) {
+    let is_finding = line.split_whitespace().any(|word| word == "FAILED");
+    if is_finding && counted.findings.len() < FINDINGS {
+        counted.findings.push(line.trim_end().to_owned());
+    }
     let Some((_, results)) = line.split_once("test result: ") else {
         return;
     };
@@ -209,6 +206,8 @@ mod tests {
         let lines = [
             "running 3 tests\n",
             "test a ... ok\n",
+            "test b ... FAILED\n",
+            "gannet   nginx      reload    FAILED     1.0 s  no answer\n",
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n",
             "noise test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured\n",
             "test result: none of a number passed; x failed\n",
@@ -220,7 +219,11 @@ mod tests {
             Counted {
                 passed: 15,
                 failed: 2,
-                ran_out: false
+                ran_out: false,
+                findings: vec![
+                    "test b ... FAILED".to_owned(),
+                    "gannet   nginx      reload    FAILED     1.0 s  no answer".to_owned(),
+                ],
             }
         );
     }

@@ -9,6 +9,9 @@ pub(super) struct Outcome {
     /// Failed tests; at least one if the step itself failed.
     pub(super) failed: u64,
     pub(super) note: String,
+    /// The lines that named what failed, repeated below the table: the rest of a long output may
+    /// be cut away by whoever keeps it.
+    pub(super) findings: Vec<String>,
 }
 
 impl Outcome {
@@ -17,6 +20,7 @@ impl Outcome {
             passed,
             failed: 0,
             note: String::new(),
+            findings: Vec::new(),
         }
     }
 
@@ -25,6 +29,7 @@ impl Outcome {
             passed: 0,
             failed: 1,
             note: note.to_owned(),
+            findings: Vec::new(),
         }
     }
 }
@@ -100,6 +105,11 @@ fn table(rows: &[Row]) -> String {
     };
     let total: Duration = rows.iter().map(|row| row.took).sum();
     text.push_str(&format!("{:<14} {:>34.1}\n", "all", total.as_secs_f64()));
+    for row in rows {
+        for finding in row.outcome.iter().flat_map(|outcome| &outcome.findings) {
+            text.push_str(&format!("{}: {finding}\n", row.name));
+        }
+    }
     text.push_str(&format!(
         "{} passed, {} failed\n",
         sum(|outcome| outcome.passed),
@@ -114,14 +124,17 @@ mod tests {
 
     #[test]
     fn the_last_line_is_the_sum() {
+        let mut failed = Outcome::failed("see above");
+        failed.findings.push("test four ... FAILED".to_owned());
         let rows = [
             Row::done("a", Outcome::passed(3), Duration::from_secs(2)),
-            Row::done("b", Outcome::failed("see above"), Duration::from_secs(1)),
+            Row::done("b", failed, Duration::from_secs(1)),
             Row::skipped("c", "there is no c"),
         ];
         let text = table(&rows);
         assert_eq!(text.lines().last(), Some("3 passed, 1 failed"));
         assert!(text.contains("not run"), "{text}");
+        assert!(text.contains("\nb: test four ... FAILED\n"), "{text}");
         let failures: Vec<bool> = rows.iter().map(Row::is_failure).collect();
         assert_eq!(failures, [false, true, false]);
     }

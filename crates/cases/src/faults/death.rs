@@ -189,11 +189,15 @@ pub(super) const CASES: &[Case] = &[
     case("faults/killed-udp-peer-refuses", |t| {
         let (ours, theirs) = t.udps_connected();
         let pid = sys::fork(|| {
+            sys::recv(theirs, 9, 0);
+            sys::send(theirs, b"y", 0);
             pause(10_000);
             0
         });
         sys::close(theirs);
         t.saw("send", sys::send(ours, b"x", 0));
+        // Answered: it is not the first datagram that is refused, however long it was on its way.
+        t.saw("recv", sys::recv(ours, 9, 0));
         sys::kill(pid, SIGKILL);
         sys::waitpid(pid, 0);
         t.saw("send", sys::send(ours, b"x", 0));

@@ -69,6 +69,9 @@ pub(super) const CASES: &[Case] = &[
         let (listener, address) = t.listener();
         let heard = (0..DAEMONS).filter(|_| {
             let (client, server) = t.pair_at(listener, address);
+            // One end is given to a child.
+            crate::far::here(client);
+            crate::far::here(server);
             daemon(|| {
                 pause(10);
                 sys::send(client, b"daemon", MSG_NOSIGNAL);
