@@ -5,7 +5,7 @@ use gannet::Host;
 use gannet::settings::{LinkChoice, Place};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where carriers without an address of their own find one: 10.199.0.0/16.
 const AUTO: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 199, 0, 0), 16);
@@ -13,6 +13,9 @@ const AUTO: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 199, 0, 0), 16);
 const TRIES: usize = 64;
 /// How long a DHCP server may take.
 const LEASE: Duration = Duration::from_secs(10);
+/// How long whoever had the address may take to go: a program that has just ended does not keep
+/// the same one from being started again.
+const HANDOVER: Duration = Duration::from_secs(2);
 /// How long what programs wrote before they ended may take to arrive.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -28,7 +31,7 @@ pub(crate) struct Stack {
 pub(crate) fn build(config: &Config) -> io::Result<Stack> {
     let link = config.settings.link();
     let host = match (config.settings.place(), &link) {
-        (Place::Fixed(ip, bits), _) => with_address(config, &link, &format!("{ip}/{bits}"))?,
+        (Place::Fixed(ip, bits), _) => at(config, &link, &format!("{ip}/{bits}"))?,
         (Place::Auto, LinkChoice::Channel) => at_a_free_address(config, &link)?,
         (Place::Auto | Place::Dhcp, _) => by_lease(config, &link)?,
     };
@@ -50,6 +53,19 @@ fn with_address(config: &Config, link: &LinkChoice, address: &str) -> io::Result
         builder = builder.gateway(gateway);
     }
     builder.build()
+}
+
+/// With the address, as soon as it is free.
+fn at(config: &Config, link: &LinkChoice, address: &str) -> io::Result<Host> {
+    let until = Instant::now() + HANDOVER;
+    loop {
+        match with_address(config, link, address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// The network itself refuses an address that somebody has.
@@ -111,6 +127,29 @@ fn network_of(ip: IpAddr, bits: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gannet::settings::{Assignment, Settings};
+
+    #[test]
+    fn an_address_is_taken_once_its_last_holder_is_gone() {
+        let mut settings = Settings::defaults();
+        let network = format!("handover{}", std::process::id());
+        for (name, value) in [("network", network.as_str()), ("address", "10.9.0.1/24")] {
+            let option = Assignment::option("--set", name, value);
+            settings.set(&option).expect("a value");
+        }
+        let config = Config::new(settings);
+        let before = build(&config).expect("a free address");
+        let (stack, taken) = std::thread::scope(|scope| {
+            let after = scope.spawn(|| build(&config));
+            // Most likely the other was refused by now, and asks again.
+            std::thread::sleep(Duration::from_millis(100));
+            let taken = !after.is_finished();
+            drop(before);
+            (after.join().expect("no panic"), taken)
+        });
+        assert!(taken, "two have one address");
+        assert_eq!(stack.expect("a free address").routes, ["10.9.0.0/24"]);
+    }
 
     #[test]
     fn networks_without_their_hosts() {

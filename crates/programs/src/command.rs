@@ -210,9 +210,14 @@ impl Running {
         Ok(input.flush()?)
     }
 
-    /// Whether it has ended.
-    pub(crate) fn is_over(&mut self) -> Result<bool, Fault> {
-        Ok(self.child.try_wait()?.is_some())
+    /// A fault with its last words if it has ended.
+    pub(crate) fn goes_on(&mut self) -> Result<(), Fault> {
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(());
+        };
+        let words = last_words(&self.errors(), &self.output());
+        let what = shortened(&self.what);
+        Err(format!("`{what}` ended early ({status}): {words}").into())
     }
 
     /// Waits for its end.
