@@ -19,6 +19,7 @@
 
 mod arena;
 pub mod bell;
+mod crowd;
 pub mod datagram;
 mod figures;
 pub mod golang;

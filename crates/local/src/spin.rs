@@ -8,7 +8,9 @@
 //!
 //! Between looks the core is offered to others: the one that is waited for may need it. Without
 //! that, two programs that the scheduler had put on one core answered each other at half the rate.
+//! Where others take it for long nobody looks at all: `crowd.rs`.
 
+use crate::crowd::{AWAY, CROWD, Crowd};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -27,6 +29,17 @@ pub struct Spin {
     longest: Duration,
     score: AtomicU32,
     waits: AtomicU32,
+    crowd: &'static Crowd,
+    /// An absence so long was a crowd's.
+    away: Duration,
+}
+
+/// What a wait saw that looked.
+enum Saw {
+    News,
+    Nothing,
+    /// Others had the core for long.
+    Crowd,
 }
 
 impl Spin {
@@ -36,6 +49,8 @@ impl Spin {
             longest,
             score: AtomicU32::new(BEST / 2),
             waits: AtomicU32::new(0),
+            crowd: &CROWD,
+            away: AWAY,
         }
     }
 
@@ -50,37 +65,47 @@ impl Spin {
     /// Looks, after [`Spin::is_worth_it`] said so. True when `look` said yes.
     pub fn look_for(&self, mut look: impl FnMut() -> bool) -> bool {
         let score = self.score.load(Relaxed);
-        let found = self.look(&mut look);
-        let score = match found {
-            true => score + (BEST - score.min(BEST)) / 8,
-            false => score - score / 8,
+        let saw = self.look(&mut look);
+        let score = match saw {
+            Saw::News => score + (BEST - score.min(BEST)) / 8,
+            Saw::Nothing | Saw::Crowd => score - score / 8,
         };
         self.score.store(score, Relaxed);
-        found
+        if matches!(saw, Saw::Crowd) {
+            self.crowd.came();
+            return look();
+        }
+        matches!(saw, Saw::News)
     }
 
     /// Whether this wait should look at all; to be asked once a wait.
     pub fn is_worth_it(&self) -> bool {
         let turn = self.waits.fetch_add(1, Relaxed);
         let worth = self.score.load(Relaxed) >= WORTHWHILE || turn.is_multiple_of(PROBE);
-        worth && !self.longest.is_zero()
+        worth && !self.longest.is_zero() && !self.crowd.is_there()
     }
 
-    fn look(&self, look: &mut impl FnMut() -> bool) -> bool {
+    fn look(&self, look: &mut impl FnMut() -> bool) -> Saw {
         let start = Instant::now();
+        let mut last = start;
         loop {
             for _ in 0..LOOKS {
                 if look() {
-                    return true;
+                    return Saw::News;
                 }
                 std::hint::spin_loop();
             }
             if !crate::sandbox::is_on() {
                 rustix::thread::sched_yield();
             }
-            if start.elapsed() >= self.longest {
-                return look();
+            let now = Instant::now();
+            if now - last >= self.away {
+                return Saw::Crowd;
             }
+            if now - start >= self.longest {
+                return if look() { Saw::News } else { Saw::Nothing };
+            }
+            last = now;
         }
     }
 }
@@ -91,7 +116,10 @@ mod tests {
 
     #[test]
     fn looking_that_never_pays_is_given_up_and_tried_again_now_and_then() {
-        let spin = Spin::new(Duration::from_micros(1));
+        static OWN: Crowd = Crowd::new();
+        let mut spin = Spin::new(Duration::from_micros(1));
+        // However busy the machine is.
+        (spin.crowd, spin.away) = (&OWN, Duration::MAX);
         let mut looked = 0;
         for _ in 0..1000 {
             let mut any = false;
@@ -107,5 +135,23 @@ mod tests {
             found += u32::from(spin.until(|| true));
         }
         assert!(found > 900, "{found} of 1000 waits looked once it paid");
+    }
+
+    #[test]
+    fn nobody_looks_where_others_take_the_core_for_long() {
+        static OWN: Crowd = Crowd::new();
+        let mut spin = Spin::new(Duration::from_millis(100));
+        spin.crowd = &OWN;
+        let mut looks = 0;
+        let found = spin.until(|| {
+            looks += 1;
+            if looks == 1 {
+                std::thread::sleep(2 * AWAY);
+            }
+            looks > LOOKS
+        });
+        assert!(found, "news that came meanwhile are news");
+        assert!(OWN.is_there());
+        assert!(!spin.is_worth_it());
     }
 }
