@@ -291,9 +291,7 @@ impl Gateway {
             return;
         };
         let own = peers.own().own(slot);
-        if own.flags() & flags::RESOLVED == 0 {
-            meet::resolve(peers, slot, flow.end.fd.as_fd());
-        }
+        hear_answer(peers, tools.program, &flow.end);
         let mut gone = hung_up;
         if own.flags() & flags::RESOLVED != 0 {
             gone |= drain(flow.end.fd.as_fd()) == Drained::HungUp;
@@ -369,9 +367,7 @@ impl Gateway {
             return;
         };
         flow.listed = false;
-        if own.own(slot).flags() & flags::RESOLVED == 0 {
-            meet::resolve(&self.peers, slot, flow.end.fd.as_fd());
-        }
+        hear_answer(&self.peers, tools.program, &flow.end);
         let mut around = self.around(tools, own);
         let next = match &mut flow.joined {
             Joined::Tcp(tcp) => tcp.look(&flow.end, &mut around),
@@ -463,4 +459,15 @@ impl Gateway {
             dropped: &mut self.dropped,
         }
     }
+}
+
+/// Whether the program has answered the stream by now. It may have looked and gone to sleep since
+/// its answer, and until that was heard nobody saw it sleep: what was written meanwhile is told
+/// now.
+fn hear_answer(peers: &Peers, program: &Arena, end: &End) {
+    if peers.own().own(end.slot).flags() & flags::RESOLVED != 0 {
+        return;
+    }
+    meet::resolve(peers, end.slot, end.fd.as_fd());
+    Stream::new(peers.own(), end.slot, Some(program), end.fd.as_fd()).tell();
 }

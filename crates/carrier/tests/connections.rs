@@ -8,6 +8,7 @@ use gannet_local::datagram::{HEADER, Header, What};
 use gannet_local::service::Question;
 use gannet_local::slot::{Kind, PeerSlot};
 use gannet_local::{Hindrance, Opt};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
@@ -73,6 +74,33 @@ fn a_native_host_reaches_a_listener_of_the_program() {
     client.join().unwrap();
     until("only the listener is left", || program.slots() == 1);
     assert_eq!(gateway.allocated().count(), 0);
+}
+
+/// The carrier does not see whether the program sleeps before it has the program's answer; what it
+/// wrote until then must wake a program that looked before and fell asleep.
+#[test]
+fn bytes_that_came_before_the_answer_wake_the_program() {
+    let network = network("late");
+    let config = config(&network, "10.1.0.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let listener = program.listen(at("0.0.0.0:80"));
+    let host = native(&network, "10.1.0.2/24");
+    let mut client = TcpStream::connect(&host, "10.1.0.1:80").unwrap();
+    client.write_all(b"early").unwrap();
+    let socket = listener.accept_late(|theirs, own| {
+        until("the bytes are in the ring", || theirs.produced() == 5);
+        own.arm_reader();
+    });
+    let mut wait = [PollFd::new(&socket.fd, PollFlags::IN)];
+    let long = Timespec {
+        tv_sec: 30,
+        tv_nsec: 0,
+    };
+    assert_eq!(poll(&mut wait, Some(&long)), Ok(1), "a wake-up");
+    let mut bytes = [0; 9];
+    assert_eq!(socket.receive(&mut bytes), Ok(5));
+    assert_eq!(&bytes[..5], b"early");
 }
 
 /// `TCP_CORK`: what is corked leaves when the cork is taken off, when the direction ends, when it

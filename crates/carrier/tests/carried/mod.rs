@@ -7,11 +7,11 @@ use gannet_carrier::{Config, serve};
 use gannet_local::meet::{self, Answer, Met, Wish};
 use gannet_local::name::{self, Family, Place};
 use gannet_local::service::{self, Question};
-use gannet_local::slot::{Kind, State};
+use gannet_local::slot::{Kind, OwnSlot, PeerSlot, State};
 use gannet_local::{Arena, Drained, Hindrance, Opt, Peers, Stream, drain};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::net::{SocketAddrUnix, SocketFlags};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -180,6 +180,34 @@ impl Listener<'_> {
             met.is_some()
         });
         Socket::of(self.program, met.unwrap())
+    }
+}
+
+impl<'a> Listener<'a> {
+    /// Accepts, but keeps the answer back until `before` has seen the other end's slot and this
+    /// one.
+    pub(crate) fn accept_late(&self, before: impl FnOnce(PeerSlot<'_>, OwnSlot<'_>)) -> Socket<'a> {
+        let program = self.program;
+        let (mut fd, mut opener) = (None, None);
+        until("somebody comes", || {
+            if let Ok((new, name)) = rustix::net::acceptfrom_with(&self.fd, SOCKET) {
+                let name = SocketAddrUnix::try_from(name.unwrap()).unwrap();
+                opener = name::read_connector(program.peers.network(), &name);
+                fd = Some(new);
+            }
+            fd.is_some()
+        });
+        let (fd, opener) = (fd.unwrap(), opener.unwrap());
+        let theirs = program.peers.get(opener.host).unwrap();
+        let slot = program.arena().allocate(program.holder, 0).unwrap();
+        let own = program.arena().own(slot);
+        own.set_kind(Kind::Stream);
+        own.set_inode(meet::inode(&fd).unwrap());
+        own.set_peer(opener);
+        own.set_state(State::Established);
+        before(theirs.peer(opener.slot), own);
+        meet::say_yes(&fd, own.name()).unwrap();
+        Socket { program, fd, slot }
     }
 }
 
