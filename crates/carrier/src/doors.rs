@@ -169,8 +169,9 @@ impl Door {
         local: SocketAddr,
     ) -> Vec<SocketAddrUnix> {
         self.turn = self.turn.wrapping_add(1);
-        let turn = self.turn;
-        let sharers = (0..name::SHARERS).map(|n| 1 + n.wrapping_add(turn) % name::SHARERS);
+        // Those who share a port have its first numbers, mostly.
+        let first = self.turn % u32::try_from(self.slots.len()).unwrap_or(1).max(1);
+        let sharers = (0..name::SHARERS).map(|n| 1 + n.wrapping_add(first) % name::SHARERS);
         let family = self.family;
         let places = match self.at.ip().is_unspecified() {
             true => vec![Place::All(host), Place::At(local.ip())],

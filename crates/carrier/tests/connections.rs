@@ -76,6 +76,23 @@ fn a_native_host_reaches_a_listener_of_the_program() {
     assert_eq!(gateway.allocated().count(), 0);
 }
 
+#[test]
+fn listeners_that_share_a_port_take_turns() {
+    let network = network("turns");
+    let config = config(&network, "10.1.0.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let listeners = [1, 2, 3].map(|n| program.listen_as(at("0.0.0.0:80"), n));
+    let host = native(&network, "10.1.0.2/24");
+    let connect = |_| TcpStream::connect(&host, "10.1.0.1:80").unwrap();
+    let clients: Vec<TcpStream> = (0..9).map(connect).collect();
+    for listener in &listeners {
+        let mut accepted: Vec<_> = (0..3).map(|_| listener.accept()).collect();
+        accepted.drain(..).for_each(carried::Socket::close);
+    }
+    drop(clients);
+}
+
 /// The carrier does not see whether the program sleeps before it has the program's answer; what it
 /// wrote until then must wake a program that looked before and fell asleep.
 #[test]

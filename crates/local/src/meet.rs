@@ -151,8 +151,8 @@ fn set_up(peers: &Peers, fd: &OwnedFd, n: u32, wish: Wish, carried: bool) -> Res
     rustix::net::bind(fd, &name)
 }
 
-/// The names at which a program of the network may listen for `to`; `all` is the number of the
-/// program that has that address, if it is known.
+/// The names at which a program of the network may listen for `to`, in an order that `turn`
+/// chooses: of several that share the port, others are the first each time.
 pub fn names_of(peers: &Peers, to: SocketAddr, turn: u32) -> Vec<SocketAddrUnix> {
     let family = match to {
         SocketAddr::V4(_) => Family::Four,
@@ -163,8 +163,7 @@ pub fn names_of(peers: &Peers, to: SocketAddr, turn: u32) -> Vec<SocketAddrUnix>
         false => Place::At(to.ip()),
     };
     let network = peers.network();
-    let sharers = (0..name::SHARERS).map(|n| 1 + (n.wrapping_add(turn)) % name::SHARERS);
-    let numbers = std::iter::once(0).chain(sharers);
+    let numbers = std::iter::once(0).chain(name::sharers(turn));
     numbers
         .flat_map(|n| [(family, n), (Family::Both, n)])
         .filter_map(|(family, n)| name::listener(network, family, place, to.port(), n).ok())

@@ -98,11 +98,16 @@ impl Program {
     }
 
     pub(crate) fn listen(&self, at: SocketAddr) -> Listener<'_> {
+        self.listen_as(at, 0)
+    }
+
+    /// As the `n`th of those that share the port, or as the only one: 0.
+    pub(crate) fn listen_as(&self, at: SocketAddr, n: u32) -> Listener<'_> {
         let place = match at.ip().is_unspecified() {
             true => Place::All(self.arena().host()),
             false => Place::At(at.ip()),
         };
-        let name = name::listener(self.peers.network(), Family::Four, place, at.port(), 0);
+        let name = name::listener(self.peers.network(), Family::Four, place, at.port(), n);
         let fd = meet::bind(&name.unwrap(), SOCKET).unwrap();
         rustix::net::listen(&fd, 16).unwrap();
         let slot = self.arena().allocate(self.holder, 0).unwrap();
