@@ -8,7 +8,8 @@
 //! that of the kernel's halt polling for virtual machines.)
 //!
 //! The first part of the window only pauses the core; the rest also yields it, so that a peer on
-//! the same core gets to run.
+//! the same core gets to run. Where others take it for long nobody spins at all:
+//! [`gannet_base::crowd`].
 //!
 //! ```text
 //! loop {
@@ -19,7 +20,9 @@
 //! }
 //! ```
 
+use gannet_base::crowd::{AWAY, Crowd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -49,6 +52,15 @@ impl Default for WaitPolicy {
 /// because going to sleep and waking up take their own time on top of what was waited for.
 const SHORT_SLEEP: u32 = 4;
 
+/// The one of this process.
+static CROWD: Crowd = Crowd::new();
+
+/// Milliseconds; the cheap clock of the kernel's tick.
+fn ticks() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
 /// Where one waiter stands.
 #[derive(Clone, Debug)]
 pub struct Spinner {
@@ -57,6 +69,7 @@ pub struct Spinner {
     window: Duration,
     since: Option<Instant>,
     looks: u32,
+    crowd: &'static Crowd,
 }
 
 impl Spinner {
@@ -67,6 +80,7 @@ impl Spinner {
             window: policy.spin_max,
             since: None,
             looks: 0,
+            crowd: &CROWD,
         }
     }
 
@@ -100,7 +114,7 @@ impl Spinner {
     /// Once in a while: reads the clock.
     fn spin_on(&mut self) -> bool {
         self.looks = self.policy.looks_per_reading;
-        if self.window.is_zero() {
+        if self.window.is_zero() || self.crowd.is_there(ticks) {
             return false;
         }
         let now = Instant::now();
@@ -111,6 +125,10 @@ impl Spinner {
         if spent >= self.policy.pause {
             self.looks = 0;
             std::thread::yield_now();
+            if now.elapsed() >= AWAY {
+                self.crowd.came(ticks());
+                return false;
+            }
         }
         true
     }
@@ -192,7 +210,12 @@ mod tests {
 
     #[test]
     fn spinning_ends() {
-        let mut spinner = Spinner::default();
+        static OWN: Crowd = Crowd::new();
+        // However busy the machine is.
+        let mut spinner = Spinner {
+            crowd: &OWN,
+            ..Spinner::default()
+        };
         let mut looks = 0u64;
         while spinner.spin() {
             looks += 1;
@@ -203,6 +226,17 @@ mod tests {
             ..WaitPolicy::default()
         };
         assert!(!Spinner::new(none).spin());
+    }
+
+    #[test]
+    fn nobody_spins_where_others_want_the_cores() {
+        static OWN: Crowd = Crowd::new();
+        let mut spinner = Spinner {
+            crowd: &OWN,
+            ..Spinner::default()
+        };
+        OWN.came(ticks());
+        assert!(!spinner.spin() && !spinner.window().is_zero());
     }
 
     #[test]

@@ -19,7 +19,6 @@
 
 mod arena;
 pub mod bell;
-mod crowd;
 pub mod datagram;
 mod figures;
 pub mod golang;

@@ -8,9 +8,10 @@
 //!
 //! Between looks the core is offered to others: the one that is waited for may need it. Without
 //! that, two programs that the scheduler had put on one core answered each other at half the rate.
-//! Where others take it for long nobody looks at all: `crowd.rs`.
+//! Where others take it for long nobody looks at all: `gannet_base::crowd`.
 
-use crate::crowd::{AWAY, CROWD, Crowd};
+use gannet_base::crowd::{AWAY, Crowd};
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -22,6 +23,15 @@ const BEST: u32 = 256;
 /// Below this score only one wait in [`PROBE`] looks.
 const WORTHWHILE: u32 = BEST / 8;
 const PROBE: u32 = 32;
+
+/// The one of this process.
+static CROWD: Crowd = Crowd::new();
+
+/// Milliseconds; the cheap clock of the kernel's tick.
+fn ticks() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
 
 /// What one waiter has learned; may be shared by threads.
 #[derive(Debug)]
@@ -72,7 +82,7 @@ impl Spin {
         };
         self.score.store(score, Relaxed);
         if matches!(saw, Saw::Crowd) {
-            self.crowd.came();
+            self.crowd.came(ticks());
             return look();
         }
         matches!(saw, Saw::News)
@@ -82,7 +92,7 @@ impl Spin {
     pub fn is_worth_it(&self) -> bool {
         let turn = self.waits.fetch_add(1, Relaxed);
         let worth = self.score.load(Relaxed) >= WORTHWHILE || turn.is_multiple_of(PROBE);
-        worth && !self.longest.is_zero() && !self.crowd.is_there()
+        worth && !self.longest.is_zero() && !self.crowd.is_there(ticks)
     }
 
     fn look(&self, look: &mut impl FnMut() -> bool) -> Saw {
@@ -151,7 +161,7 @@ mod tests {
             looks > LOOKS
         });
         assert!(found, "news that came meanwhile are news");
-        assert!(OWN.is_there());
+        assert!(OWN.is_there(ticks));
         assert!(!spin.is_worth_it());
     }
 }
