@@ -1,7 +1,7 @@
 //! The processes of the program: who lives, and what the dead held.
 
 use crate::kernel::{Kernel, Token};
-use gannet_local::{Arena, PENDING, PROCESSES, TRANSIT};
+use gannet_local::{Arena, PROCESSES, TRANSIT};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -44,8 +44,7 @@ impl Processes {
                 continue;
             }
             // A process that is about to be made has no number yet: it is looked at when it has.
-            let pid = Some(arena.pid_of(n)).filter(|pid| *pid != PENDING);
-            let pid = pid.unwrap_or(0);
+            let pid = arena.pid_of(n);
             if entry.as_ref().map_or(0, |watched| watched.pid) == pid {
                 continue;
             }

@@ -3,7 +3,7 @@
 
 use gannet_local::name::Network;
 use gannet_local::service::{self, Answer};
-use gannet_local::{Arena, HostId, PENDING, PROCESSES};
+use gannet_local::{Arena, HostId, PROCESSES};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -124,8 +124,6 @@ fn answer(asker: &OwnedFd, file: Result<OwnedFd, Errno>) {
 fn has_living(arena: &Arena) -> bool {
     let numbers = (0..PROCESSES).map(|n| arena.pid_of(n));
     // Who is not made yet has a maker who lives.
-    let mut pids = numbers
-        .filter(|pid| *pid != PENDING)
-        .filter_map(|pid| Pid::from_raw(pid as i32));
+    let mut pids = numbers.filter_map(|pid| Pid::from_raw(pid as i32));
     pids.any(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }

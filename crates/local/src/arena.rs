@@ -15,14 +15,45 @@ use crate::memory::{self, Mapping};
 use crate::slot::{OwnSlot, PeerSlot};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
 /// The entry among the processes that holds descriptors on their way from one to another. It has
 /// the carrier's number.
 pub const TRANSIT: usize = 0;
 
-/// The number of a process that does not exist yet: its parent entered it before the fork.
-pub const PENDING: u32 = u32::MAX;
+/// Set in the number of a process that does not exist yet: its parent entered it before the fork.
+const PENDING: u32 = 1 << 31;
+
+/// An entry for a process that does not exist yet, under a number that no other one has: whoever
+/// is late with it finds out that the entry is another's by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The entry.
+    pub entry: usize,
+    number: u32,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.entry, self.number)
+    }
+}
+
+impl FromStr for Made {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Made, ()> {
+        let (entry, number) = text.split_once('.').ok_or(())?;
+        let entry = entry.parse().ok().filter(|entry| *entry < PROCESSES);
+        let number = number.parse().ok().filter(|number| number & PENDING != 0);
+        entry
+            .zip(number)
+            .map(|(entry, number)| Made { entry, number })
+            .ok_or(())
+    }
+}
 
 /// The number of a program in its network: random, never 0.
 pub type HostId = u64;
@@ -298,6 +329,14 @@ impl Arena {
         Some(free)
     }
 
+    /// Enters a process that does not exist yet. `None` when there are too many.
+    pub fn enter_unborn(&self) -> Option<Made> {
+        // An entry that is used again was entered, and left, since: the count is another.
+        let number = PENDING | (self.entered() & !PENDING);
+        let entry = self.enter(number)?;
+        Some(Made { entry, number })
+    }
+
     /// Gives entry `n` to process `pid`: a child's, entered by its parent before the fork.
     pub fn become_process(&self, n: usize, pid: u32) {
         let entry = self.memory.word(self.geometry.process(n) + process::PID);
@@ -305,17 +344,29 @@ impl Arena {
         self.memory.word(header::ENTERED).fetch_add(1, AcqRel);
     }
 
-    /// Gives entry `n` to process `pid`, unless the child of a fork has taken it already.
-    pub fn name_pending(&self, n: usize, pid: u32) {
-        let entry = self.memory.word(self.geometry.process(n) + process::PID);
-        let _ = entry.compare_exchange(PENDING, pid, AcqRel, Relaxed);
+    /// Gives the entry to process `pid`, unless the child of a fork has taken it already.
+    pub fn name_born(&self, made: Made, pid: u32) {
+        let entry = self
+            .memory
+            .word(self.geometry.process(made.entry) + process::PID);
+        let _ = entry.compare_exchange(made.number, pid, AcqRel, Relaxed);
         self.memory.word(header::ENTERED).fetch_add(1, AcqRel);
     }
 
-    /// The process of entry `n`, 0 when there is none.
+    /// The process of entry `n`, 0 when there is none, or none yet.
     pub fn pid_of(&self, n: usize) -> u32 {
+        let number = self.number_of(n);
+        if number & PENDING != 0 { 0 } else { number }
+    }
+
+    fn number_of(&self, n: usize) -> u32 {
         let entry = self.memory.word(self.geometry.process(n) + process::PID);
         entry.load(Acquire)
+    }
+
+    /// Whether the entry still waits for its process.
+    pub fn is_unborn(&self, made: Made) -> bool {
+        self.number_of(made.entry) == made.number
     }
 
     /// How often processes entered: tells when to look at the table again.

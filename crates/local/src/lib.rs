@@ -43,7 +43,7 @@ mod spin;
 mod stream;
 mod urgent;
 
-pub use arena::{Arena, HostId, PENDING, TRANSIT, file_name};
+pub use arena::{Arena, HostId, Made, TRANSIT, file_name};
 pub use figures::Figures;
 pub use layout::{Geometry, PROCESSES};
 pub use lingering::Lingering;

@@ -3,12 +3,12 @@
 use crate::errno::Outcome;
 use gannet_local::name::Network;
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, HostId, Lingering, Peers};
+use gannet_local::{Arena, HostId, Lingering, Made, Peers};
 use std::ffi::{CStr, CString};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The variable by which a process finds its carrier: `NETWORK:HOST`, both hexadecimal.
@@ -19,7 +19,7 @@ pub(crate) const VARIABLE: &str = "GANNET_ATTACH";
 pub(crate) const ENTRY: &str = "GANNET_RUN_ENTRY";
 
 /// What the image of a child finds its entry by.
-pub(crate) fn entry_variable(entry: usize) -> Option<CString> {
+pub(crate) fn entry_variable(entry: Made) -> Option<CString> {
     CString::new(format!("{ENTRY}={entry}:{}", std::process::id())).ok()
 }
 
@@ -171,12 +171,22 @@ impl State {
         let file = answer.file.ok_or(libc::EPROTO)?;
         let arena = Arc::new(Arena::open(&file, true).map_err(raw)?);
         let pid = std::process::id();
-        for entry in (0..gannet_local::PROCESSES).filter(|&n| arena.pid_of(n) == pid) {
-            // What this process was before `exec`; what it kept is held anew.
-            arena.leave(entry);
-        }
-        let holder = arena.enter(pid).ok_or(libc::EAGAIN)?;
-        leave_made_entry(&arena);
+        // What this process was before `exec`, or what its maker held for it. Left once this
+        // process holds anew what it kept: else whoever closed its own meanwhile was the last.
+        let mut before: Vec<usize> = made_for_us(&arena).into_iter().collect();
+        // (Its maker may have given it our number since.)
+        let own = (0..gannet_local::PROCESSES).filter(|&n| arena.pid_of(n) == pid);
+        before.extend(
+            own.filter(|n| Some(n) != before.first())
+                .collect::<Vec<_>>(),
+        );
+        let holder = arena.enter(pid).or_else(|| {
+            // All are taken: one of them by what we were.
+            before.drain(..).for_each(|entry| arena.leave(entry));
+            arena.enter(pid)
+        });
+        let holder = holder.ok_or(libc::EAGAIN)?;
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = before;
         let _ = service::ask(network, host, Question::Look);
         let environment = environment(network, host);
         Ok(State {
@@ -268,33 +278,26 @@ impl State {
     }
 }
 
-/// What the maker of this process held for it is held by the process itself now.
-fn leave_made_entry(arena: &Arena) {
-    let Ok(value) = std::env::var(ENTRY) else {
-        return;
-    };
-    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-    let numbers = value
-        .split_once(':')
-        .map(|(n, maker)| (n.parse(), maker.parse()));
-    if let Some((Ok(entry), Ok(maker))) = numbers
-        && parent == maker
-        && arena.pid_of(entry) == gannet_local::PENDING
-    {
-        // Not before this process holds what it has.
-        MADE_FOR_US.store(entry + 1, Relaxed);
-    }
+/// The entry that the maker of this process made for it, unless it has our number by now.
+fn made_for_us(arena: &Arena) -> Option<usize> {
+    let value = std::env::var(ENTRY).ok()?;
+    let (made, maker) = value.split_once(':')?;
+    let made: Made = made.parse().ok()?;
+    let parent = rustix::process::getppid()?.as_raw_nonzero().get();
+    let is_ours = maker.parse() == Ok(parent) && arena.is_unborn(made);
+    is_ours.then_some(made.entry)
 }
 
-/// The entry to leave, plus one.
-static MADE_FOR_US: AtomicUsize = AtomicUsize::new(0);
+/// Entries that hold what came with the descriptors.
+static BEFORE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// Everything that came with the descriptors is held by this process: its maker's entry for it is
-/// of no use any more.
+/// Everything that came with the descriptors is held by this process: the entries that held it
+/// until now are of no use any more.
 pub(crate) fn is_complete(state: &State) {
-    if let Some(entry) = MADE_FOR_US.swap(0, Relaxed).checked_sub(1) {
-        state.arena().leave(entry);
-    }
+    let before = std::mem::take(&mut *BEFORE.lock().unwrap_or_else(PoisonError::into_inner));
+    before
+        .into_iter()
+        .for_each(|entry| state.arena().leave(entry));
 }
 
 fn environment(network: Network, host: HostId) -> Vec<CString> {

@@ -10,6 +10,8 @@ use libc::{MSG_NOSIGNAL, SHUT_WR};
 const CONNECTIONS: usize = 2000;
 /// Daemons that are started.
 const DAEMONS: usize = 12;
+/// Listeners that are given to a program that a child becomes.
+const HANDED: u64 = 60;
 
 pub(super) const CASES: &[Case] = &[
     case("churn/client-closes-first", |t| {
@@ -81,6 +83,26 @@ pub(super) const CASES: &[Case] = &[
             let end = take(server, 99).ret == Ret::Value(0);
             sys::close(server);
             text && end
+        });
+        t.say(heard.count());
+    }),
+    case("churn/listeners-handed-over", |t| {
+        // Closed at some time while the child becomes another program.
+        let heard = (0..HANDED).filter(|n| {
+            let (listener, address) = t.listener();
+            // It is given to a child.
+            crate::far::here(listener);
+            let pid = sys::fork(|| crate::stage::enter("serve", &[listener]));
+            std::thread::sleep(std::time::Duration::from_micros(n * 50));
+            sys::close(listener);
+            let fd = connected(address);
+            let heard = !take(fd, 9).data.is_empty();
+            sys::close(fd);
+            if !heard {
+                sys::kill(pid, libc::SIGKILL);
+            }
+            sys::waitpid(pid, 0);
+            heard
         });
         t.say(heard.count());
     }),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use gannet_carrier::Started;
 use gannet_local::log::{Event, Fate, Log, Logged, Protocol, Reason, Role};
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, PENDING, PROCESSES, TRANSIT};
+use gannet_local::{Arena, PROCESSES, TRANSIT};
 
 use crate::explain::meaning;
 
@@ -47,7 +47,7 @@ impl Account {
         }
         let entries = (0..PROCESSES).filter(|entry| *entry != TRANSIT);
         let pids = entries.map(|entry| self.program.pid_of(entry));
-        let alive = pids.filter(|pid| ![0, PENDING].contains(pid) && is_running(*pid));
+        let alive = pids.filter(|pid| *pid != 0 && is_running(*pid));
         match alive.count() {
             0 => {}
             1 => text += "gannet: 1 process is still running; gannet ss lists its sockets\n",

@@ -7,6 +7,7 @@
 use crate::object::{self, Kind};
 use crate::state::{self, State};
 use crate::{datagrams, epoll, real};
+use gannet_local::Made;
 use gannet_local::service::{self, Question};
 use libc::{c_char, c_int, pid_t};
 use std::cell::{Cell, RefCell};
@@ -16,11 +17,11 @@ thread_local! {
     /// The child's entry, and the locks held, during a fork.
     static FORK: RefCell<Option<Forking>> = const { RefCell::new(None) };
     /// The entry of the child that was made last.
-    static MADE: Cell<Option<usize>> = const { Cell::new(None) };
+    static MADE: Cell<Option<Made>> = const { Cell::new(None) };
 }
 
 struct Forking {
-    entry: Option<usize>,
+    entry: Option<Made>,
     #[expect(dead_code, reason = "held, not used")]
     locks: Vec<Box<dyn Sized_>>,
 }
@@ -50,13 +51,13 @@ extern "C" fn before() {
 }
 
 /// Enters a child that does not exist yet.
-pub(crate) fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<usize> {
+pub(crate) fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<Made> {
     let arena = state.arena();
-    let entry = arena.enter(gannet_local::PENDING)?;
+    let made = arena.enter_unborn()?;
     for n in arena.held_by(state.holder()).filter(|n| wanted(*n)) {
-        arena.hold(entry, n);
+        arena.hold(made.entry, n);
     }
-    Some(entry)
+    Some(made)
 }
 
 extern "C" fn in_parent() {
@@ -69,8 +70,10 @@ extern "C" fn in_child() {
     let forking = FORK.with(|fork| fork.borrow_mut().take());
     let Some(state) = state::get() else { return };
     if let Some(entry) = forking.as_ref().and_then(|forking| forking.entry) {
-        state.arena().become_process(entry, std::process::id());
-        state.set_holder(entry);
+        state
+            .arena()
+            .become_process(entry.entry, std::process::id());
+        state.set_holder(entry.entry);
         tell_carrier(state);
     }
     drop(forking);
@@ -91,9 +94,9 @@ unsafe extern "C" fn fork() -> pid_t {
     if let (Some(state), Some(entry)) = (state::get(), made) {
         // In the parent: the child may have been faster, and may be gone already.
         match u32::try_from(child) {
-            Ok(pid) if pid > 0 => state.arena().name_pending(entry, pid),
+            Ok(pid) if pid > 0 => state.arena().name_born(entry, pid),
             Ok(_) => {}
-            Err(_) => state.arena().leave(entry),
+            Err(_) => state.arena().leave(entry.entry),
         }
     }
     child
@@ -121,11 +124,7 @@ struct Environment {
 
 /// # Safety
 /// `envp` is null, or ends with a null pointer and holds strings.
-unsafe fn completed(
-    state: &State,
-    envp: *const *const c_char,
-    entry: Option<usize>,
-) -> Environment {
+unsafe fn completed(state: &State, envp: *const *const c_char, entry: Option<Made>) -> Environment {
     let mut pointers = Vec::new();
     let mut at = envp;
     // SAFETY: as the caller says.
@@ -279,8 +278,8 @@ unsafe fn spawn(
         let number = unsafe { *place };
         match outcome {
             // Unless the child is attached already and has given back what was held for it.
-            0 => state.arena().name_pending(entry, number as u32),
-            _ => state.arena().leave(entry),
+            0 => state.arena().name_born(entry, number as u32),
+            _ => state.arena().leave(entry.entry),
         }
         tell_carrier(state);
     }

@@ -13,6 +13,7 @@ use super::call::kernel;
 use crate::object;
 use crate::state::{self, State};
 use crate::{calls, errno};
+use gannet_local::Made;
 use libc::{c_char, c_int};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
@@ -21,7 +22,7 @@ use std::ffi::{CStr, CString};
 pub(super) struct Forking {
     state: &'static State,
     /// The child's entry.
-    entry: Option<usize>,
+    entry: Option<Made>,
     /// What its environment needs.
     strings: Vec<CString>,
     /// The environment, and its length in bytes: made by the child, given back by its parent.
@@ -71,8 +72,8 @@ pub(super) extern "C" fn end(child: isize) {
     let Some(entry) = forking.entry else { return };
     match u32::try_from(child) {
         // Unless the child is attached already and has given back what was held for it.
-        Ok(pid) if pid > 0 => forking.state.arena().name_pending(entry, pid),
-        _ => forking.state.arena().leave(entry),
+        Ok(pid) if pid > 0 => forking.state.arena().name_born(entry, pid),
+        _ => forking.state.arena().leave(entry.entry),
     }
     calls::tell_carrier(forking.state);
 }

@@ -93,7 +93,11 @@ impl Plan {
             return Err("interrupted".into());
         }
         let limit = Duration::from_secs(60 + 10 * u64::from(self.seconds));
-        self.on_stage(mode, limit, |stage| (subject.run)(stage, self.seconds))
+        let outcome = self.on_stage(mode, limit, |stage| (subject.run)(stage, self.seconds));
+        outcome.map_err(|fault| match fault {
+            Fault::Failed(why) => Fault::Failed(format!("{mode}: {why}")),
+            other => other,
+        })
     }
 
     /// A stage of a mode, in which nothing may go over a kernel that should not.
