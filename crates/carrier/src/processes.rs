@@ -2,6 +2,7 @@
 
 use crate::kernel::{Kernel, Token};
 use gannet_local::{Arena, PROCESSES, TRANSIT};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -11,7 +12,18 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 struct Watched {
     pid: u32,
     /// Readable when it has ended; none when descriptors ran out.
-    _fd: Option<OwnedFd>,
+    fd: Option<OwnedFd>,
+}
+
+impl Watched {
+    fn has_ended(&self) -> bool {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let readable = |fd| poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&now)) == Ok(1);
+        self.fd.as_ref().is_some_and(readable)
+    }
 }
 
 /// The table of processes, as far as it has been looked at.
@@ -54,15 +66,16 @@ impl Processes {
             }
             match watch(pid, n, kernel) {
                 Err(Errno::SRCH) => dead.push(n),
-                fd => *entry = Some(Watched { pid, _fd: fd.ok() }),
+                fd => *entry = Some(Watched { pid, fd: fd.ok() }),
             }
         }
     }
 
     /// The kernel says that the process of this entry has ended. False when the entry is another's
-    /// by now.
+    /// by now, who may be watched already: what the kernel said was of the one before.
     pub(crate) fn ended(&mut self, n: usize, arena: &Arena) -> bool {
-        let watched = self.entries.get_mut(n).and_then(Option::take);
+        let place = self.entries.get_mut(n);
+        let watched = place.and_then(|place| place.take_if(|watched| watched.has_ended()));
         watched.is_some_and(|watched| watched.pid == arena.pid_of(n))
     }
 
@@ -83,4 +96,32 @@ fn watch(pid: u32, entry: usize, kernel: &Kernel) -> Result<OwnedFd, Errno> {
     let fd = pidfd_open(pid, PidfdFlags::empty())?;
     kernel.add(&fd, Token::Process(entry as u32))?;
     Ok(fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_local::Geometry;
+    use std::process::Command;
+
+    #[test]
+    fn news_of_the_one_before_do_not_end_who_has_the_entry_now() {
+        let geometry = Geometry {
+            slots: 64,
+            ring: 4096,
+        };
+        let (_file, arena) = Arena::create(7, geometry.clamped()).unwrap();
+        let kernel = Kernel::new().unwrap();
+        let (mut processes, mut dead) = (Processes::new(), Vec::new());
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let entry = arena.enter(child.id()).unwrap();
+        processes.look(&arena, &kernel, &mut dead);
+        assert!(!processes.ended(entry, &arena), "it lives");
+        assert!(processes.has(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(processes.ended(entry, &arena));
+        assert!(!processes.ended(entry, &arena), "once");
+        assert!(dead.is_empty());
+    }
 }

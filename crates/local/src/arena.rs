@@ -264,7 +264,7 @@ impl Arena {
 
     fn holds(&self, holder: usize, n: u32) -> bool {
         let (word, bit) = self.bit(self.geometry.held_by(holder), n);
-        self.pid_of(holder) != 0 && self.memory.long(word).load(SeqCst) & bit != 0
+        self.number_of(holder) != 0 && self.memory.long(word).load(SeqCst) & bit != 0
     }
 
     /// The entries of processes that were ever used.
@@ -290,7 +290,7 @@ impl Arena {
     /// nobody's. True when there is any.
     pub fn unheld(&self, into: &mut Vec<u64>) -> bool {
         into.clear();
-        let holders = || self.processes().filter(|&n| self.pid_of(n) != 0);
+        let holders = || self.processes().filter(|&n| self.number_of(n) != 0);
         let bitmaps: Vec<usize> = holders().map(|n| self.geometry.held_by(n)).collect();
         let mut any = 0;
         for at in 0..self.geometry.bitmap_words() {

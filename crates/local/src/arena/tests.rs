@@ -140,3 +140,28 @@ fn s7_an_arena_cannot_be_cut_and_its_holes_are_zeroes() {
     assert_eq!(other.peer(3).generation(), 0);
     assert_eq!(arena.allocated().count(), 0);
 }
+
+#[test]
+fn who_is_not_born_yet_holds_what_was_held_for_it() {
+    let geometry = Geometry {
+        slots: 64,
+        ring: 4096,
+    };
+    let (_file, arena) = Arena::create(7, geometry.clamped()).unwrap();
+    let parent = arena.enter(100).unwrap();
+    let slot = arena.allocate(parent, 0).unwrap();
+    let made = arena.enter_unborn().unwrap();
+    assert_eq!(made.to_string().parse(), Ok(made));
+    arena.hold(made.entry, slot);
+    assert!(!arena.is_last(parent, slot));
+    assert!(!arena.unheld(&mut Vec::new()));
+    assert!(arena.is_unborn(made) && arena.pid_of(made.entry) == 0);
+    arena.name_born(made, 101);
+    assert_eq!(arena.pid_of(made.entry), 101);
+    // Its maker is late, and the entry is another child's by now.
+    arena.leave(made.entry);
+    let other = arena.enter_unborn().unwrap();
+    assert_eq!(other.entry, made.entry);
+    arena.name_born(made, 101);
+    assert!(arena.is_unborn(other) && !arena.is_unborn(made));
+}
