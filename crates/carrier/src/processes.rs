@@ -57,7 +57,9 @@ impl Processes {
             }
             // A process that is about to be made has no number yet: it is looked at when it has.
             let pid = arena.pid_of(n);
-            if entry.as_ref().map_or(0, |watched| watched.pid) == pid {
+            let watched = entry.as_ref();
+            // Without a descriptor its end would not be heard of: there may be one by now.
+            if watched.is_some_and(|watched| watched.pid == pid && watched.fd.is_some()) {
                 continue;
             }
             *entry = None;
@@ -118,6 +120,9 @@ mod tests {
         processes.look(&arena, &kernel, &mut dead);
         assert!(!processes.ended(entry, &arena), "it lives");
         assert!(processes.has(child.id()));
+        // As if descriptors had run out.
+        processes.entries[entry].as_mut().unwrap().fd = None;
+        processes.look(&arena, &kernel, &mut dead);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(processes.ended(entry, &arena));
