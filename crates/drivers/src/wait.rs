@@ -52,7 +52,7 @@ impl Default for WaitPolicy {
 /// because going to sleep and waking up take their own time on top of what was waited for.
 const SHORT_SLEEP: u32 = 4;
 
-/// The one of this process.
+/// What all spinners of this process have learned together.
 static CROWD: Crowd = Crowd::new();
 
 /// Milliseconds; the cheap clock of the kernel's tick.
@@ -114,7 +114,8 @@ impl Spinner {
     /// Once in a while: reads the clock.
     fn spin_on(&mut self) -> bool {
         self.looks = self.policy.looks_per_reading;
-        if self.window.is_zero() || self.crowd.is_there(ticks) {
+        let begins = self.since.is_none();
+        if self.window.is_zero() || (begins && self.crowd.is_there(ticks)) {
             return false;
         }
         let now = Instant::now();

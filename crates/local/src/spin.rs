@@ -24,7 +24,7 @@ const BEST: u32 = 256;
 const WORTHWHILE: u32 = BEST / 8;
 const PROBE: u32 = 32;
 
-/// The one of this process.
+/// What all waiters of this process have learned together.
 static CROWD: Crowd = Crowd::new();
 
 /// Milliseconds; the cheap clock of the kernel's tick.

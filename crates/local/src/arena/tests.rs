@@ -143,11 +143,7 @@ fn s7_an_arena_cannot_be_cut_and_its_holes_are_zeroes() {
 
 #[test]
 fn who_is_not_born_yet_holds_what_was_held_for_it() {
-    let geometry = Geometry {
-        slots: 64,
-        ring: 4096,
-    };
-    let (_file, arena) = Arena::create(7, geometry.clamped()).unwrap();
+    let (_file, arena) = Arena::create(7, SMALL).unwrap();
     let parent = arena.enter(100).unwrap();
     let slot = arena.allocate(parent, 0).unwrap();
     let made = arena.enter_unborn().unwrap();

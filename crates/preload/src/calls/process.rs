@@ -69,11 +69,9 @@ extern "C" fn in_child() {
     gannet_local::lock::after_fork();
     let forking = FORK.with(|fork| fork.borrow_mut().take());
     let Some(state) = state::get() else { return };
-    if let Some(entry) = forking.as_ref().and_then(|forking| forking.entry) {
-        state
-            .arena()
-            .become_process(entry.entry, std::process::id());
-        state.set_holder(entry.entry);
+    if let Some(made) = forking.as_ref().and_then(|forking| forking.entry) {
+        state.arena().become_process(made.entry, std::process::id());
+        state.set_holder(made.entry);
         tell_carrier(state);
     }
     drop(forking);
@@ -91,12 +89,12 @@ unsafe extern "C" fn fork() -> pid_t {
     // SAFETY: passed on.
     let child = unsafe { real::fork() };
     let made = MADE.with(Cell::take);
-    if let (Some(state), Some(entry)) = (state::get(), made) {
+    if let (Some(state), Some(made)) = (state::get(), made) {
         // In the parent: the child may have been faster, and may be gone already.
         match u32::try_from(child) {
-            Ok(pid) if pid > 0 => state.arena().name_born(entry, pid),
+            Ok(pid) if pid > 0 => state.arena().name_born(made, pid),
             Ok(_) => {}
-            Err(_) => state.arena().leave(entry.entry),
+            Err(_) => state.arena().leave(made.entry),
         }
     }
     child
@@ -273,13 +271,13 @@ unsafe fn spawn(
     // SAFETY: passed on.
     let outcome = unsafe { call(place, path, actions, attributes, argv, envp) };
     keep_hidden(false);
-    if let Some(entry) = entry {
+    if let Some(made) = entry {
         // SAFETY: the caller's place or ours.
         let number = unsafe { *place };
         match outcome {
             // Unless the child is attached already and has given back what was held for it.
-            0 => state.arena().name_born(entry, number as u32),
-            _ => state.arena().leave(entry.entry),
+            0 => state.arena().name_born(made, number as u32),
+            _ => state.arena().leave(made.entry),
         }
         tell_carrier(state);
     }

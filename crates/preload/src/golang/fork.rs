@@ -69,11 +69,11 @@ pub(super) extern "C" fn end(child: isize) {
         // SAFETY: mapped by the child in the memory of both.
         let _ = unsafe { rustix::mm::munmap(at as *mut _, len) };
     }
-    let Some(entry) = forking.entry else { return };
+    let Some(made) = forking.entry else { return };
     match u32::try_from(child) {
         // Unless the child is attached already and has given back what was held for it.
-        Ok(pid) if pid > 0 => forking.state.arena().name_born(entry, pid),
-        _ => forking.state.arena().leave(entry.entry),
+        Ok(pid) if pid > 0 => forking.state.arena().name_born(made, pid),
+        _ => forking.state.arena().leave(made.entry),
     }
     calls::tell_carrier(forking.state);
 }
