@@ -29,6 +29,7 @@ pub(crate) fn play(words: &[String]) -> ExitCode {
             true
         }
         "pour" => pour(first),
+        "spread" => spread(),
         _ => false,
     };
     ExitCode::from(u8::from(!ok))
@@ -53,6 +54,19 @@ fn names(fds: &[i32]) -> bool {
     let (_, peer) = sys::getpeername(*other);
     let option = sys::get_int(*one, libc::IPPROTO_TCP, libc::TCP_NODELAY);
     name.port() != 0 && name.port() == peer.port() && option.int() == Some(1)
+}
+
+/// Says how connections are spread over the processes that accept them.
+fn spread() -> bool {
+    let listener = sys::socket(libc::AF_INET, libc::SOCK_STREAM, 0).fd();
+    sys::bind(listener, sys::Addr::v4(std::net::Ipv4Addr::LOCALHOST, 0));
+    sys::listen(listener, 16);
+    let (_, address) = sys::getsockname(listener);
+    let exclusive = libc::EPOLLIN | libc::EPOLLEXCLUSIVE;
+    let count = crate::table::spread(listener, address, exclusive, |_| ());
+    let each: Vec<String> = count.iter().map(usize::to_string).collect();
+    crate::show::line("spread", &each.join(" "));
+    true
 }
 
 /// Sends the second half of the text of a fault scenario.

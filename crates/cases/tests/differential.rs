@@ -153,6 +153,16 @@ fn what_is_closed_is_given_back() {
     }
 }
 
+/// Each process that sleeps on a listener has its turn (the kernel always wakes the same one).
+#[test]
+fn connections_are_spread_over_the_processes_that_accept() {
+    let observed = carried("spread", &["--stage", "spread"]);
+    let count = observed["spread"].split(' ').map(str::parse::<usize>);
+    let count: Vec<usize> = count.map(|count| count.expect("a number")).collect();
+    assert_eq!(count.iter().sum::<usize>(), 64, "{count:?}");
+    assert!(count.iter().all(|&count| count >= 8), "{count:?}");
+}
+
 /// Two programs, each with an address of its own: one end of every connection in each.
 struct Pair {
     network: String,

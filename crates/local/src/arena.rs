@@ -262,7 +262,7 @@ impl Arena {
         !others
     }
 
-    fn holds(&self, holder: usize, n: u32) -> bool {
+    pub(crate) fn holds(&self, holder: usize, n: u32) -> bool {
         let (word, bit) = self.bit(self.geometry.held_by(holder), n);
         self.number_of(holder) != 0 && self.memory.long(word).load(SeqCst) & bit != 0
     }

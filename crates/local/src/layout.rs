@@ -7,7 +7,7 @@
 //! The memory is sparse: what nobody touched costs nothing.
 
 /// Tells an arena of this layout from anything else.
-pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0004;
+pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0005;
 
 /// Processes of one program at a time.
 pub const PROCESSES: usize = 512;
@@ -221,6 +221,9 @@ pub(crate) mod slot {
     /// Where its holder writes anyway, and not on a line that the other end has to fetch for more.
     pub(crate) const WRITE_LOCK: usize = 28;
     pub(crate) const URGENT: usize = 32;
+    // Of a listener: who accepts, and when one did last, see `turns.rs`.
+    pub(crate) const TURNS: usize = 40;
+    pub(crate) const TURNED: usize = 48;
     // The receiver's line.
     pub(crate) const CONSUMED: usize = 64;
     pub(crate) const RECEIVER: usize = 72;

@@ -12,6 +12,7 @@
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
 //! * [`golang`]: where Go programs make their system calls
 //! * [`sandbox`]: processes that gave up most system calls
+//! * [`Turns`]: who accepts, where several processes share a listener
 //! * [`Spin`]: how long to look before sleeping
 //!
 //! Why it is like this: `docs/decisions/programs.md`.
@@ -41,6 +42,7 @@ mod slices;
 pub mod slot;
 mod spin;
 mod stream;
+mod turns;
 mod urgent;
 
 pub use arena::{Arena, HostId, Made, TRANSIT, file_name};
@@ -53,3 +55,4 @@ pub use peers::Peers;
 pub use records::Record;
 pub use spin::Spin;
 pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain, wake};
+pub use turns::Turns;

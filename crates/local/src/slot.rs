@@ -506,6 +506,14 @@ impl<'a> OwnSlot<'a> {
         self.long(at::OPENED).store(nanoseconds, Relaxed);
     }
 
+    pub(crate) fn turns(&self) -> &'a AtomicU64 {
+        self.long(at::TURNS)
+    }
+
+    pub(crate) fn turned(&self) -> &'a AtomicU64 {
+        self.long(at::TURNED)
+    }
+
     /// The lock of those who read.
     pub fn read_lock(&self) -> &'a AtomicU32 {
         self.word(at::READ_LOCK)

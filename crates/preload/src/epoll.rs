@@ -9,11 +9,13 @@
 
 mod inside;
 mod sets;
+mod turns;
 
 pub(crate) use sets::{
     closed, lock_sets, look_again, other_end_known, quiesce, register_at_kernel, registrations,
     restore, set_closed, withdraw,
 };
+pub(crate) use turns::taken;
 
 use crate::by_number::ByNumber;
 use crate::errno::{self, Outcome};
@@ -22,6 +24,7 @@ use crate::object::{self, Found, Kind, Object};
 use crate::real;
 use crate::state::State;
 use gannet_local::{Readiness, Spin, Watcher};
+use inside::Sorted;
 use libc::{c_int, epoll_event};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -79,6 +82,8 @@ pub(crate) struct Inside {
     sleepers: u32,
     /// A stream is in it that nothing wakes: it does not sleep for long.
     deaf: bool,
+    /// Sides of listeners that the kernel's set lacks just now: number, events, data.
+    absent: Vec<(c_int, u32, u64)>,
     /// The kernel's descriptors have been in it, or listeners, or sets.
     others: bool,
     /// Streams to other programs, which are worth looking for; the carrier's are not, it may need
@@ -485,7 +490,11 @@ fn sort(state: &State, set_fd: c_int, set: &Set, told: usize, events: &mut [epol
         return 0;
     }
     let mut inside = set.lock();
-    let (mut found, shared) = inside.take((state, set_fd), told, events);
+    let Sorted {
+        mut found,
+        shared,
+        left,
+    } = inside.take((state, set_fd), told, events);
     if found < told
         && let Some(rest) = events.get_mut(found..)
     {
@@ -494,6 +503,10 @@ fn sort(state: &State, set_fd: c_int, set: &Set, told: usize, events: &mut [epol
     drop(inside);
     for object in shared {
         look_again(&object, false);
+    }
+    if left && found == 0 {
+        // Whoever is to have it may need this core.
+        rustix::thread::sched_yield();
     }
     found
 }

@@ -320,7 +320,10 @@ fn accept_once(
         // SAFETY: hidden descriptors are open while the object has them.
         let listener = unsafe { BorrowedFd::borrow_raw(hidden) };
         match meet::accept(state.peers(), state.holder(), listener, socket) {
-            Ok(met) => return accepted(state, object, met).map(Some),
+            Ok(met) => {
+                crate::epoll::taken(state, object, fd);
+                return accepted(state, object, met).map(Some);
+            }
             Err(Errno::AGAIN) => {}
             Err(error) => return Err(errno::raw(error)),
         }

@@ -41,6 +41,7 @@ mod process;
 mod recv;
 mod send;
 mod sendfile;
+mod sharing;
 mod socket;
 mod stdio;
 mod thread;
@@ -51,6 +52,7 @@ mod waiting;
 pub(crate) use case::{Case, all, case};
 pub(crate) use process::use_up;
 pub(crate) use recv::send_all;
+pub(crate) use sharing::spread;
 
 const PAGES: &[&[Case]] = &[
     socket::CASES,
@@ -74,4 +76,5 @@ const PAGES: &[&[Case]] = &[
     waiting::CASES,
     process::CASES,
     churn::CASES,
+    sharing::CASES,
 ];

@@ -1,8 +1,8 @@
 //! The entries of a set: what is in it, what may be ready, what is.
 
 use super::{
-    Bell, EDGE, ERR, EXCLUSIVE, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What,
-    is_direct, kernel_control, ready_events,
+    Bell, EDGE, ERR, Entry, HUP, Inside, MARK, MARK_MASK, ONCE, OUT, RDHUP, What, is_direct,
+    kernel_control, ready_events, turns,
 };
 use crate::by_number::ByNumber;
 use crate::epoll::sets::note_membership;
@@ -23,6 +23,17 @@ const WAKES: u32 = libc::EPOLLIN as u32 | RDHUP | EDGE;
 /// What the kernel is asked about the socket behind datagrams of ours.
 fn at_kernel(events: u32) -> u32 {
     events & OUT | libc::EPOLLIN as u32 | libc::EPOLLPRI as u32 | RDHUP | EDGE
+}
+
+/// What came of what the kernel told.
+#[derive(Default)]
+pub(super) struct Sorted {
+    /// Events that are the program's own.
+    pub(super) found: usize,
+    /// Those of ours that other sets slept for too.
+    pub(super) shared: Vec<Found>,
+    /// A connection is left to another process.
+    pub(super) left: bool,
 }
 
 impl Inside {
@@ -68,6 +79,7 @@ impl Inside {
                 for hidden in object.hidden() {
                     add(hidden, event.events, mark)?;
                 }
+                turns::come(state, object);
                 What::Listener(object.clone())
             }
             Kind::Epoll => {
@@ -92,7 +104,7 @@ impl Inside {
             }
         };
         let entry = Entry {
-            events: event.events & !EXCLUSIVE,
+            events: event.events,
             data: event.u64,
             what,
             queued: 0,
@@ -323,15 +335,14 @@ impl Inside {
     }
 
     /// Sorts what the kernel told, the first `told` of `events`: the program's own stay there, ours
-    /// become candidates. How many stay, and those of ours that other sets slept for too.
+    /// become candidates.
     pub(super) fn take(
         &mut self,
         (state, set_fd): (&State, c_int),
         told: usize,
         events: &mut [epoll_event],
-    ) -> (usize, Vec<Found>) {
-        let mut found = 0;
-        let mut shared = Vec::new();
+    ) -> Sorted {
+        let mut sorted = Sorted::default();
         for at in 0..told {
             let Some(&(mut event)) = events.get(at) else {
                 break;
@@ -347,9 +358,15 @@ impl Inside {
                 match self
                     .entries
                     .get(fd as usize)
-                    .map(|entry| (&entry.what, entry.data))
+                    .map(|entry| (&entry.what, entry))
                 {
-                    Some((What::Listener(_), data)) => event.u64 = data,
+                    Some((What::Listener(listener), entry)) => {
+                        if turns::leaves(state, listener, entry.events) {
+                            sorted.left = true;
+                            continue;
+                        }
+                        event.u64 = entry.data;
+                    }
                     Some((What::Stream(object), _)) => {
                         let object = object.clone();
                         if event.events & OUT != 0 {
@@ -361,7 +378,7 @@ impl Inside {
                         self.watch_late(state, fd, &object);
                         self.queue(fd);
                         if event.events & libc::EPOLLIN as u32 != 0 && is_shared(&object) {
-                            shared.push(object);
+                            sorted.shared.push(object);
                         }
                         continue;
                     }
@@ -371,7 +388,7 @@ impl Inside {
                             wait::hear_answer(state, &object, fd);
                             wait::take_wakes_alone(state, &object, fd);
                             if is_shared(&object) {
-                                shared.push(object);
+                                sorted.shared.push(object);
                             }
                         }
                         continue;
@@ -379,12 +396,12 @@ impl Inside {
                     _ => continue,
                 }
             }
-            if let Some(place) = events.get_mut(found) {
+            if let Some(place) = events.get_mut(sorted.found) {
                 *place = event;
-                found += 1;
+                sorted.found += 1;
             }
         }
-        (found, shared)
+        sorted
     }
 
     /// A caller has taken wake-ups of ours from the kernel. They were meant for others, perhaps,
@@ -467,6 +484,9 @@ impl Inside {
     /// About to sleep. True when it would be wrong to.
     pub(super) fn arm(&mut self, set_fd: c_int) -> bool {
         self.sleepers += 1;
+        if !self.absent.is_empty() {
+            self.put_back(set_fd);
+        }
         if self.bell == Bell::Untried && self.watcher.is_some() {
             self.bell = self.hang_bell(set_fd).map_or(Bell::None, Bell::At);
         }

@@ -18,7 +18,7 @@ pub(super) fn note_membership(object: &Found, set_fd: c_int) {
 }
 
 /// Does something inside each set of this process that `object` is in.
-fn inside_its_sets(object: &Object, mut work: impl FnMut(&mut Locked<'_>, c_int)) {
+pub(super) fn inside_its_sets(object: &Object, mut work: impl FnMut(&mut Locked<'_>, c_int)) {
     let sets = object
         .in_sets
         .lock()
