@@ -222,8 +222,9 @@ pub(crate) mod slot {
     pub(crate) const WRITE_LOCK: usize = 28;
     pub(crate) const URGENT: usize = 32;
     // Of a listener: who accepts, and when one did last, see `turns.rs`.
-    pub(crate) const TURNS: usize = 40;
-    pub(crate) const TURNED: usize = 48;
+    pub(crate) const COMERS: usize = 40;
+    pub(crate) const TAKERS: usize = 48;
+    pub(crate) const TAKEN_AT: usize = 56;
     // The receiver's line.
     pub(crate) const CONSUMED: usize = 64;
     pub(crate) const RECEIVER: usize = 72;

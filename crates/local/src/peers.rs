@@ -23,6 +23,7 @@ pub struct Peers {
 struct Known {
     all: Vec<(HostId, Weak<Arena>)>,
     recent: VecDeque<Arc<Arena>>,
+    kept: Option<Arc<Arena>>,
 }
 
 impl Peers {
@@ -85,6 +86,17 @@ impl Peers {
         known.all.push((host, Arc::downgrade(&arena)));
         known.remember(arena.clone());
         Ok(arena)
+    }
+
+    /// As [`Peers::get`], and it stays mapped: who is going to meet `host` need not ask then, and
+    /// neither need its children.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn keep(&self, host: HostId) -> Result<(), Errno> {
+        let arena = self.get(host)?;
+        self.known().kept = Some(arena);
+        Ok(())
     }
 
     /// Around a fork: nobody else is inside while this is held.

@@ -506,12 +506,16 @@ impl<'a> OwnSlot<'a> {
         self.long(at::OPENED).store(nanoseconds, Relaxed);
     }
 
-    pub(crate) fn turns(&self) -> &'a AtomicU64 {
-        self.long(at::TURNS)
+    pub(crate) fn comers(&self) -> &'a AtomicU64 {
+        self.long(at::COMERS)
     }
 
-    pub(crate) fn turned(&self) -> &'a AtomicU64 {
-        self.long(at::TURNED)
+    pub(crate) fn takers(&self) -> &'a AtomicU64 {
+        self.long(at::TAKERS)
+    }
+
+    pub(crate) fn taken_at(&self) -> &'a AtomicU64 {
+        self.long(at::TAKEN_AT)
     }
 
     /// The lock of those who read.

@@ -2,11 +2,12 @@
 //!
 //! The kernel wakes one of those who sleep on a listener for each connection that comes. But when
 //! many come at once, a process that is awake is back for the next one before whoever was woken
-//! runs: it takes nearly all of them, and serves them alone ever after. So who took the last one
-//! leaves the next to the others for a while.
+//! runs: it takes nearly all of them, and serves them alone ever after. So who took one leaves the
+//! next to the others, for a while.
 
 use crate::arena::Arena;
 use crate::slot::OwnSlot;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -21,32 +22,37 @@ pub struct Turns<'a> {
     listener: OwnSlot<'a>,
 }
 
-/// The entry, plus one, of the process that took the last connection, and of the two that came for
-/// one last: 0 where there is none.
+/// Processes, the latest first, each once: an entry, plus one, for each; 0 where there is none.
 #[derive(Clone, Copy)]
-struct Known {
-    last: u16,
-    came: [u16; 2],
-}
+struct Latest([u16; 4]);
 
-impl Known {
-    fn of(word: u64) -> Known {
-        Known {
-            last: word as u16,
-            came: [(word >> 16) as u16, (word >> 32) as u16],
-        }
+impl Latest {
+    fn of(word: &AtomicU64) -> Latest {
+        let word = word.load(Acquire);
+        Latest([0, 16, 32, 48].map(|shift| (word >> shift) as u16))
     }
 
     fn word(self) -> u64 {
-        let [newer, older] = self.came;
-        u64::from(self.last) | u64::from(newer) << 16 | u64::from(older) << 32
+        self.0
+            .iter()
+            .rev()
+            .fold(0, |word, &who| word << 16 | u64::from(who))
     }
 
-    fn with(mut self, who: u16) -> Known {
-        if self.came[0] != who {
-            self.came = [who, self.came[0]];
-        }
-        self
+    /// With `who` at the front.
+    fn with(self, who: u16) -> Latest {
+        let mut all = self.0;
+        let at = all.iter().position(|other| *other == who);
+        let last = at.unwrap_or(all.len() - 1);
+        all.copy_within(..last, 1);
+        all[0] = who;
+        Latest(all)
+    }
+
+    /// Those before `who`, if it is there.
+    fn before(&self, who: u16) -> Option<&[u16]> {
+        let at = self.0.iter().position(|other| *other == who)?;
+        self.0.get(..at)
     }
 }
 
@@ -64,53 +70,53 @@ impl<'a> Turns<'a> {
 
     /// Process `holder` has come for connections: it waits for them, or has found one.
     pub fn come(&self, holder: usize) {
-        let who = number(holder);
-        if Known::of(self.listener.turns().load(Relaxed)).came[0] != who {
-            self.change(|known| known.with(who));
-        }
+        note(self.listener.comers(), number(holder));
     }
 
     /// Process `holder` took a connection, at the time `now` of the monotonic clock.
     pub fn taken(&self, holder: usize, now: Duration) {
-        let who = number(holder);
-        let nanoseconds = now.as_nanos() as u64;
-        self.listener.turned().store(nanoseconds, Release);
-        self.change(|known| Known {
-            last: who,
-            ..known.with(who)
-        });
+        self.come(holder);
+        note(self.listener.takers(), number(holder));
+        self.listener
+            .taken_at()
+            .store(now.as_nanos() as u64, Release);
     }
 
     /// Whether process `holder` is to leave the connection that it has found at the time `now` to
-    /// somebody else: it took the last one, a moment ago, and others come for them too.
+    /// somebody else: another that comes for them has had none since it took one itself, and the
+    /// last was taken a moment ago.
     pub fn leaves(&self, holder: usize, now: Duration) -> bool {
-        let known = Known::of(self.listener.turns().load(Acquire));
-        if known.last != number(holder) {
+        let takers = Latest::of(self.listener.takers());
+        let Some(since) = takers.before(number(holder)) else {
             return false;
-        }
-        let since = (now.as_nanos() as u64).wrapping_sub(self.listener.turned().load(Acquire));
-        u128::from(since) < PATIENCE.as_nanos() && self.has_others(holder)
+        };
+        let last = self.listener.taken_at().load(Acquire);
+        let waited = (now.as_nanos() as u64).wrapping_sub(last);
+        u128::from(waited) < PATIENCE.as_nanos()
+            && self.others(holder).any(|other| !since.contains(&other))
     }
 
     /// Whether others than process `holder` come for connections.
     pub fn has_others(&self, holder: usize) -> bool {
-        let who = number(holder);
-        let known = Known::of(self.listener.turns().load(Acquire));
-        let other = known
-            .came
-            .into_iter()
-            .find(|other| *other != who && *other != 0);
-        other.is_some_and(|other| {
-            let entry = usize::from(other).wrapping_sub(1);
-            self.arena.holds(entry, self.listener.number())
-        })
+        self.others(holder).next().is_some()
     }
 
-    /// Two at once: either may be forgotten, and will come again.
-    fn change(&self, next: impl Fn(Known) -> Known) {
-        let word = self.listener.turns();
-        let seen = word.load(Relaxed);
-        let next = next(Known::of(seen)).word();
+    fn others(&self, holder: usize) -> impl Iterator<Item = u16> {
+        let who = number(holder);
+        let Latest(comers) = Latest::of(self.listener.comers());
+        let (arena, n) = (self.arena, self.listener.number());
+        comers.into_iter().filter(move |&other| {
+            let entry = usize::from(other).checked_sub(1);
+            other != who && entry.is_some_and(|entry| arena.holds(entry, n))
+        })
+    }
+}
+
+/// Makes `who` the latest. Of two at once either may be forgotten, and will come again.
+fn note(word: &AtomicU64, who: u16) {
+    let seen = Latest::of(word);
+    if seen.0[0] != who {
+        let (seen, next) = (seen.word(), seen.with(who).word());
         let _ = word.compare_exchange(seen, next, AcqRel, Relaxed);
     }
 }
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn who_took_the_last_leaves_the_next_to_the_others() {
+    fn who_took_one_leaves_the_next_to_the_others() {
         let (arena, n, [one, two]) = shared();
         let turns = Turns::at(&arena, n);
         for holder in [one, two] {
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_is_known_when_one_goes() {
+    fn all_have_had_one_before_the_next() {
         let (arena, n, [one, two]) = shared();
         let three = arena.enter(103).expect("room");
         arena.hold(three, n);
@@ -191,9 +197,13 @@ mod tests {
         }
         turns.taken(one, at(0));
         assert!(turns.leaves(one, at(1)));
+        turns.taken(two, at(2));
+        assert!(turns.leaves(one, at(3)), "the third is behind");
+        turns.taken(three, at(4));
+        assert!(!turns.leaves(one, at(5)) && turns.leaves(two, at(5)));
         arena.leave(three);
-        turns.come(two);
-        assert!(turns.leaves(one, at(1)));
+        turns.taken(one, at(6));
+        assert!(turns.leaves(one, at(7)) && !turns.leaves(two, at(7)));
     }
 
     #[test]
@@ -201,10 +211,12 @@ mod tests {
         let (arena, n, [one, _]) = shared();
         let turns = Turns::at(&arena, n);
         for word in [u64::MAX, 0xffff_0000 | u64::from(number(one)), 1 << 63] {
-            arena.own(n).turns().store(word, Relaxed);
+            arena.own(n).comers().store(word, Relaxed);
+            arena.own(n).takers().store(word, Relaxed);
             assert!(!turns.leaves(one, at(0)));
             turns.come(one);
             turns.taken(one, at(0));
+            assert!(!turns.leaves(one, at(0)));
         }
     }
 }

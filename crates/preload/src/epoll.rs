@@ -84,6 +84,7 @@ pub(crate) struct Inside {
     deaf: bool,
     /// Sides of listeners that the kernel's set lacks just now: number, events, data.
     absent: Vec<(c_int, u32, u64)>,
+    patience: turns::Patience,
     /// The kernel's descriptors have been in it, or listeners, or sets.
     others: bool,
     /// Streams to other programs, which are worth looking for; the carrier's are not, it may need

@@ -222,6 +222,8 @@ pub(crate) fn announce(state: &State, n: u32) {
     }
     let network = state.peers().network();
     let _ = service::ask(network, state.host(), Question::Listen(n));
+    // Not when the first connection comes: a busy carrier answers late.
+    let _ = state.peers().keep(state.settings().gateway);
 }
 
 /// A listener is gone: the carrier listens for it no more when this returns.

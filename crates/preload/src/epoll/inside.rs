@@ -361,7 +361,7 @@ impl Inside {
                     .map(|entry| (&entry.what, entry))
                 {
                     Some((What::Listener(listener), entry)) => {
-                        if turns::leaves(state, listener, entry.events) {
+                        if turns::leaves(state, listener, entry.events, &mut self.patience) {
                             sorted.left = true;
                             continue;
                         }

@@ -16,10 +16,46 @@ pub(super) fn come(state: &State, listener: &Found) {
 
 /// Whether the connection that a set of this process has found is left to another process, for the
 /// moment. `events`: how the listener is in the set; what is told only once is not kept back.
-pub(super) fn leaves(state: &State, listener: &Found, events: u32) -> bool {
+pub(super) fn leaves(
+    state: &State,
+    listener: &Found,
+    events: u32,
+    patience: &mut Patience,
+) -> bool {
     let turns = Turns::at(state.arena(), listener.slot());
     turns.come(state.holder());
-    events & (EDGE | ONCE) == 0 && turns.leaves(state.holder(), now())
+    let now = now();
+    events & (EDGE | ONCE) == 0 && turns.leaves(state.holder(), now) && patience.lasts(now)
+}
+
+/// What is left of the time that a set may wait for other processes: enough for the connections of
+/// many clients that begin at once, and little where connections come and go all the time.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    since: Duration,
+    spent: Duration,
+    last: Duration,
+}
+
+/// In each [`WINDOW`], so much.
+const BUDGET: Duration = Duration::from_millis(2);
+const WINDOW: Duration = Duration::from_millis(100);
+/// What is longer was spent on something else.
+const PAUSE: Duration = Duration::from_micros(100);
+
+impl Patience {
+    /// A connection is about to be left to others, at the time `now`.
+    fn lasts(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.since) > WINDOW {
+            (self.since, self.spent) = (now, Duration::ZERO);
+        }
+        let pause = now.saturating_sub(self.last);
+        self.last = now;
+        if pause < PAUSE {
+            self.spent += pause;
+        }
+        self.spent < BUDGET
+    }
 }
 
 /// This process took a connection, of the listener under `fd`: others are to be woken for the next.
@@ -66,4 +102,25 @@ impl Inside {
 
 fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_and_comes_back() {
+        let mut patience = Patience::default();
+        let at = |us: u64| Duration::from_secs(7) + Duration::from_micros(us);
+        let lasted = (0..4000).take_while(|n| patience.lasts(at(n * 2))).count();
+        assert_eq!(lasted, 1000, "2 ms in steps of 2 us");
+        assert!(!patience.lasts(at(50_000)) && patience.lasts(at(100_001)));
+    }
+
+    #[test]
+    fn what_was_spent_otherwise_is_not_counted() {
+        let mut patience = Patience::default();
+        let at = |us: u64| Duration::from_secs(7) + Duration::from_micros(us);
+        assert!((0..500).all(|n| patience.lasts(at(n * 150))));
+    }
 }
