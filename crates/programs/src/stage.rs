@@ -5,7 +5,7 @@ use crate::command::Cmd;
 use crate::interrupt;
 use crate::mode::{Mode, Role};
 use crate::place::Place;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ pub(crate) struct Stage<'a> {
     /// Less work for the same answer.
     pub(crate) quick: bool,
     commands: Cell<u32>,
+    ports: RefCell<Vec<u16>>,
 }
 
 impl<'a> Stage<'a> {
@@ -40,6 +41,7 @@ impl<'a> Stage<'a> {
             deadline,
             quick,
             commands: Cell::new(0),
+            ports: RefCell::default(),
         })
     }
 
@@ -98,10 +100,17 @@ impl<'a> Stage<'a> {
         self.place.wrapping.address(Role::Client)
     }
 
-    /// A port that nobody has.
+    /// A port that nobody has, and that this check was not given before.
     pub(crate) fn port(&self) -> Result<String, Fault> {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        Ok(listener.local_addr()?.port().to_string())
+        let mut given = self.ports.borrow_mut();
+        loop {
+            let listener = TcpListener::bind(("127.0.0.1", 0))?;
+            let port = listener.local_addr()?.port();
+            if !given.contains(&port) {
+                given.push(port);
+                return Ok(port.to_string());
+            }
+        }
     }
 
     /// A path in the folder of this check.
