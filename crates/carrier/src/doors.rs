@@ -167,22 +167,17 @@ impl Door {
         network: Network,
         host: HostId,
         local: SocketAddr,
-    ) -> Vec<SocketAddrUnix> {
+    ) -> impl Iterator<Item = SocketAddrUnix> + use<> {
         self.turn = self.turn.wrapping_add(1);
         // Those who share a port have its first numbers, mostly.
         let first = self.turn % u32::try_from(self.slots.len()).unwrap_or(1).max(1);
-        let sharers = (0..name::SHARERS).map(|n| 1 + n.wrapping_add(first) % name::SHARERS);
-        let family = self.family;
-        let places = match self.at.ip().is_unspecified() {
-            true => vec![Place::All(host), Place::At(local.ip())],
-            false => vec![Place::At(local.ip())],
-        };
-        let mut names = Vec::new();
-        for n in std::iter::once(0).chain(sharers) {
-            for place in &places {
-                names.extend(name::listener(network, family, *place, self.at.port(), n));
-            }
-        }
-        names
+        let sharers = (0..name::SHARERS).map(move |n| 1 + n.wrapping_add(first) % name::SHARERS);
+        let (family, port) = (self.family, self.at.port());
+        let everywhere = self.at.ip().is_unspecified().then_some(Place::All(host));
+        let places = [everywhere, Some(Place::At(local.ip()))];
+        std::iter::once(0)
+            .chain(sharers)
+            .flat_map(move |n| places.into_iter().flatten().map(move |place| (place, n)))
+            .filter_map(move |(place, n)| name::listener(network, family, place, port, n).ok())
     }
 }

@@ -209,14 +209,13 @@ impl Gateway {
             };
             let (local, remote) = (meet::plain(local), meet::plain(remote));
             let network = self.peers.network();
-            let names = open.names(network, self.program, local);
+            let mut names = open.names(network, self.program, local);
             let wish = Wish {
                 local: remote,
                 remote: local,
                 kind: Kind::Stream,
                 socket: SOCKET,
             };
-            let mut names = names.into_iter();
             match meet::open(&self.peers, self.holder, wish, false, &mut names) {
                 Ok(met) => self.hand_over(tools, met, tcp),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => {

@@ -153,7 +153,11 @@ fn set_up(peers: &Peers, fd: &OwnedFd, n: u32, wish: Wish, carried: bool) -> Res
 
 /// The names at which a program of the network may listen for `to`, in an order that `turn`
 /// chooses: of several that share the port, others are the first each time.
-pub fn names_of(peers: &Peers, to: SocketAddr, turn: u32) -> Vec<SocketAddrUnix> {
+pub fn names_of(
+    peers: &Peers,
+    to: SocketAddr,
+    turn: u32,
+) -> impl Iterator<Item = SocketAddrUnix> + use<> {
     let family = match to {
         SocketAddr::V4(_) => Family::Four,
         SocketAddr::V6(_) => Family::Six,
@@ -165,9 +169,8 @@ pub fn names_of(peers: &Peers, to: SocketAddr, turn: u32) -> Vec<SocketAddrUnix>
     let network = peers.network();
     let numbers = std::iter::once(0).chain(name::sharers(turn));
     numbers
-        .flat_map(|n| [(family, n), (Family::Both, n)])
-        .filter_map(|(family, n)| name::listener(network, family, place, to.port(), n).ok())
-        .collect()
+        .flat_map(move |n| [(family, n), (Family::Both, n)])
+        .filter_map(move |(family, n)| name::listener(network, family, place, to.port(), n).ok())
 }
 
 /// Makes a listener under `name`. It does not listen yet.

@@ -12,6 +12,7 @@
 use crate::slot::SlotName;
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
+use std::fmt::Write;
 use std::net::IpAddr;
 
 /// A network: those who know its name and have the same user.
@@ -42,11 +43,11 @@ pub enum Family {
 }
 
 impl Family {
-    fn letter(self) -> char {
+    fn letter(self) -> &'static str {
         match self {
-            Family::Four => '4',
-            Family::Six => '6',
-            Family::Both => 'd',
+            Family::Four => "4",
+            Family::Six => "6",
+            Family::Both => "d",
         }
     }
 }
@@ -75,8 +76,80 @@ pub fn sharers(turn: u32) -> impl Iterator<Item = u32> {
     (0..SHARERS).map(move |n| 1 + n.wrapping_mul(stride).wrapping_add(start) % SHARERS)
 }
 
-fn unix(text: String) -> Result<SocketAddrUnix, Errno> {
-    SocketAddrUnix::new_abstract_name(text.as_bytes())
+/// A name while it is written: each connection needs some, so it is done without the allocator.
+struct Text {
+    bytes: [u8; LONGEST],
+    len: usize,
+}
+
+/// Bytes of an abstract name.
+const LONGEST: usize = 107;
+
+impl Text {
+    fn new() -> Text {
+        Text {
+            bytes: [0; LONGEST],
+            len: 0,
+        }
+        .with("gannet")
+    }
+
+    fn of(network: Network) -> Text {
+        Text::new().hex(network.0)
+    }
+
+    fn with(mut self, text: &str) -> Text {
+        let end = self.len.saturating_add(text.len());
+        if let Some(place) = self.bytes.get_mut(self.len..end) {
+            place.copy_from_slice(text.as_bytes());
+        }
+        self.len = end;
+        self
+    }
+
+    /// One more part: text.
+    fn part(self, text: &str) -> Text {
+        self.with("/").with(text)
+    }
+
+    /// One more part: 16 digits.
+    fn hex(self, number: u64) -> Text {
+        let digit = |at: usize| b"0123456789abcdef"[(number >> (60 - 4 * at) & 15) as usize];
+        let digits: [u8; 16] = std::array::from_fn(digit);
+        self.part(std::str::from_utf8(&digits).unwrap_or_default())
+    }
+
+    /// One more part: a number as people write it.
+    fn number(self, number: u32) -> Text {
+        let mut digits = [b'0'; 10];
+        let (mut at, mut left) = (digits.len(), number);
+        while let Some(before) = at.checked_sub(1)
+            && (left > 0 || at == digits.len())
+        {
+            digits[before] = b'0' + (left % 10) as u8;
+            (at, left) = (before, left / 10);
+        }
+        self.part(std::str::from_utf8(&digits[at..]).unwrap_or_default())
+    }
+
+    fn name(&self) -> Result<SocketAddrUnix, Errno> {
+        let text = self.bytes.get(..self.len).ok_or(Errno::NAMETOOLONG)?;
+        SocketAddrUnix::new_abstract_name(text)
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let before = std::mem::replace(
+            self,
+            Text {
+                bytes: [0; LONGEST],
+                len: 0,
+            },
+        );
+        *self = before.with(text);
+        Ok(())
+    }
 }
 
 /// Where the carrier of `host` answers.
@@ -84,7 +157,7 @@ fn unix(text: String) -> Result<SocketAddrUnix, Errno> {
 /// # Errors
 /// Never in practice: a name that is too long.
 pub fn carrier(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
-    unix(format!("gannet/{:016x}/h/{host:016x}", network.0))
+    Text::of(network).part("h").hex(host).name()
 }
 
 /// Where the carrier of `host` takes streams.
@@ -92,7 +165,7 @@ pub fn carrier(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
 /// # Errors
 /// As [`carrier`].
 pub fn gateway(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
-    unix(format!("gannet/{:016x}/g/{host:016x}", network.0))
+    Text::of(network).part("g").hex(host).name()
 }
 
 /// The bell of sleeper `watch` of the program `host`.
@@ -100,7 +173,7 @@ pub fn gateway(network: Network, host: u64) -> Result<SocketAddrUnix, Errno> {
 /// # Errors
 /// As [`carrier`].
 pub fn bell(host: u64, watch: u32) -> Result<SocketAddrUnix, Errno> {
-    unix(format!("gannet/b/{host:016x}/{watch}"))
+    Text::new().part("b").hex(host).number(watch).name()
 }
 
 /// A listener, the `n`th of those who share the port.
@@ -114,16 +187,14 @@ pub fn listener(
     port: u16,
     n: u32,
 ) -> Result<SocketAddrUnix, Errno> {
-    let place = match place {
-        Place::Loopback => "lo".to_string(),
-        Place::At(ip) => ip.to_string(),
-        Place::All(host) => format!("all-{host:016x}"),
-    };
-    let family = family.letter();
-    unix(format!(
-        "gannet/{:016x}/l/{family}/{place}/{port}/{n}",
-        network.0
-    ))
+    let mut text = Text::of(network).part("l").part(family.letter()).part("");
+    match place {
+        Place::Loopback => text = text.with("lo"),
+        // (of a few bytes at most: no error)
+        Place::At(ip) => drop(write!(text, "{ip}")),
+        Place::All(host) => drop(write!(text, "all-{host:016x}")),
+    }
+    text.number(port.into()).number(n).name()
 }
 
 /// The opening end of a stream.
@@ -131,19 +202,20 @@ pub fn listener(
 /// # Errors
 /// As [`carrier`].
 pub fn connector(network: Network, slot: SlotName) -> Result<SocketAddrUnix, Errno> {
-    unix(format!(
-        "gannet/{:016x}/c/{:016x}/{}/{}",
-        network.0, slot.host, slot.slot, slot.generation
-    ))
+    Text::of(network)
+        .part("c")
+        .hex(slot.host)
+        .number(slot.slot)
+        .number(slot.generation)
+        .name()
 }
 
 /// Reads what [`connector`] wrote; `None` for anything else.
 pub fn read_connector(network: Network, name: &SocketAddrUnix) -> Option<SlotName> {
     let text = std::str::from_utf8(name.abstract_name()?).ok()?;
     let mut parts = text.split('/');
-    let fits = parts.next() == Some("gannet")
-        && parts.next() == Some(format!("{:016x}", network.0).as_str())
-        && parts.next() == Some("c");
+    let fits =
+        parts.next() == Some("gannet") && parts.next().is_some() && parts.next() == Some("c");
     if !fits {
         return None;
     }
@@ -201,6 +273,55 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn names_are_as_the_table_says() {
+        let network = Network(0xfedc_ba98_7654_3210);
+        let slot = SlotName {
+            host: u64::MAX,
+            slot: 0,
+            generation: u32::MAX,
+        };
+        let six = Place::At("fd00::1".parse().unwrap());
+        let longest = Place::At("2001:db8:1111:2222:3333:4444:5555:6666".parse().unwrap());
+        for (name, text) in [
+            (carrier(network, 0x1f), "/h/000000000000001f"),
+            (gateway(network, 0), "/g/0000000000000000"),
+            (connector(network, slot), "/c/ffffffffffffffff/0/4294967295"),
+            (
+                listener(network, Family::Four, Place::Loopback, 80, 0),
+                "/l/4/lo/80/0",
+            ),
+            (
+                listener(network, Family::Six, six, 65535, 10),
+                "/l/6/fd00::1/65535/10",
+            ),
+            (
+                listener(network, Family::Both, Place::All(0xabc), 1, 32),
+                "/l/d/all-0000000000000abc/1/32",
+            ),
+            (
+                listener(network, Family::Six, longest, 65535, 32),
+                "/l/6/2001:db8:1111:2222:3333:4444:5555:6666/65535/32",
+            ),
+        ] {
+            let expected = format!("gannet/fedcba9876543210{text}");
+            assert_eq!(name.unwrap().abstract_name(), Some(expected.as_bytes()));
+        }
+        let bell = bell(0x1f, 1023).unwrap();
+        assert_eq!(
+            bell.abstract_name(),
+            Some(&b"gannet/b/000000000000001f/1023"[..])
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_none() {
+        let long = Text::new().part(&"x".repeat(LONGEST - 7));
+        assert!(long.name().is_ok());
+        let longer = Text::new().part(&"x".repeat(LONGEST - 6));
+        assert_eq!(longer.part("y").name().err(), Some(Errno::NAMETOOLONG));
     }
 
     #[test]

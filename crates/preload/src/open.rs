@@ -252,7 +252,7 @@ fn open(
         kind: slot::Kind::Stream,
         socket,
     };
-    let mut names = names_of(state, to).into_iter();
+    let mut names = names_of(state, to);
     match meet::open(state.peers(), state.holder(), wish, false, &mut names) {
         Ok(met) => return Ok(Some((met, false))),
         Err(Errno::CONNREFUSED) => {}
@@ -281,23 +281,18 @@ fn open(
     }
 }
 
-fn names_of(state: &State, to: SocketAddr) -> Vec<SocketAddrUnix> {
+fn names_of(state: &State, to: SocketAddr) -> impl Iterator<Item = SocketAddrUnix> {
     let turn = u32::from(state.fresh(to.ip()).port());
-    let mut all = meet::names_of(state.peers(), to, turn);
-    if state.settings().addresses.contains(&to.ip()) {
-        let network = state.peers().network();
-        let own = match to {
-            SocketAddr::V4(_) => Family::Four,
-            SocketAddr::V6(_) => Family::Six,
-        };
-        let place = Place::All(state.host());
-        let mine = [own, Family::Both];
-        let mine = mine
-            .into_iter()
-            .filter_map(|family| name::listener(network, family, place, to.port(), 0).ok());
-        all.splice(0..0, mine);
-    }
-    all
+    let own = match to {
+        _ if !state.settings().addresses.contains(&to.ip()) => None,
+        SocketAddr::V4(_) => Some(Family::Four),
+        SocketAddr::V6(_) => Some(Family::Six),
+    };
+    let network = state.peers().network();
+    let place = Place::All(state.host());
+    let mine = own.into_iter().flat_map(|own| [own, Family::Both]);
+    mine.filter_map(move |family| name::listener(network, family, place, to.port(), 0).ok())
+        .chain(meet::names_of(state.peers(), to, turn))
 }
 
 fn opened(

@@ -140,7 +140,9 @@ impl Program {
     /// Opens a stream to another program.
     pub(crate) fn open_directly(&self, local: SocketAddr, to: SocketAddr) -> Socket<'_> {
         let names = meet::names_of(&self.peers, to, 0);
-        let met = self.meet(Kind::Stream, local, to, false, names).unwrap();
+        let met = self
+            .meet(Kind::Stream, local, to, false, names.collect())
+            .unwrap();
         Socket::of(self, met)
     }
 

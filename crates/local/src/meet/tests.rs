@@ -63,7 +63,7 @@ fn two() -> Two {
 
 impl Two {
     fn open(&self) -> Result<Met, Errno> {
-        let mut names = names_of(&self.client.peers, wish().remote, 3).into_iter();
+        let mut names = names_of(&self.client.peers, wish().remote, 3);
         open(
             &self.client.peers,
             self.client.holder,
