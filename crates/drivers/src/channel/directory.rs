@@ -21,6 +21,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Bytes in the longest name.
 pub const NAME_MAX: usize = 64;
@@ -164,11 +165,15 @@ impl Directory {
     /// `AddrInUse` when a living process has it; as `open`, `flock`, `unlink`.
     pub(crate) fn claim(&self, name: &Name) -> io::Result<Claim> {
         // A lock on a file that its owner has just removed locks nothing: look, and try again.
-        for _ in 0..LOCK_TRIES {
+        for turn in 0..LOCK_TRIES {
             let fd = self.fd()?;
             let lock = match open_lock(&fd, name) {
                 Ok(lock) => lock,
-                Err(Errno::NOENT) => continue, // removed this instant
+                Err(Errno::NOENT) => {
+                    // removed this instant
+                    give_way(turn);
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -219,7 +224,15 @@ fn remove(directory: &OwnedFd, file: &str) -> io::Result<()> {
 }
 
 /// How often a file or directory may vanish under us before we give up.
-const LOCK_TRIES: usize = 64;
+const LOCK_TRIES: u32 = 64;
+
+/// It vanished again. Who waits for a directory's lock in the kernel gets it when the directory has
+/// just been removed: several that come and go at once could keep one out for all of its tries.
+fn give_way(turn: u32) {
+    if turn >= 4 {
+        std::thread::sleep(Duration::from_micros(50 * u64::from(turn)));
+    }
+}
 
 /// A name that this process has. Dropped, it is free again and nothing is left of it.
 #[derive(Debug)]
@@ -273,7 +286,7 @@ fn open_private_base(path: &Path) -> io::Result<OwnedFd> {
 /// Makes the directory `name` in `parent` if it is not there, and opens it.
 fn enter(parent: &impl AsFd, name: &OsStr, path: &Path) -> io::Result<OwnedFd> {
     // Somebody who leaves may remove it between the two calls.
-    for _ in 0..LOCK_TRIES {
+    for turn in 0..LOCK_TRIES {
         match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(about(path, error.into())),
@@ -284,7 +297,7 @@ fn enter(parent: &impl AsFd, name: &OsStr, path: &Path) -> io::Result<OwnedFd> {
                 check_private(path, &rustix::fs::fstat(&fd)?)?;
                 return Ok(fd);
             }
-            Err(Errno::NOENT) => {}
+            Err(Errno::NOENT) => give_way(turn),
             Err(error) => return Err(about(path, error.into())),
         }
     }
