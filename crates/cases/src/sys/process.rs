@@ -57,6 +57,13 @@ pub(crate) fn wait_stopped(pid: i32) {
     call!(waitpid(pid, &mut status, libc::WUNTRACED));
 }
 
+/// Whether a process runs (`R`), sleeps (`S`), was stopped (`T`): none where it is not there.
+pub(crate) fn state_of(pid: i32) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Its name, in brackets, may be anything.
+    text.rsplit(") ").next()?.chars().next()
+}
+
 /// This process's number.
 pub(crate) fn own_pid() -> i32 {
     std::process::id().cast_signed()

@@ -40,7 +40,8 @@ fn served(t: &Talk, events: i32, midway: fn(&[i32])) -> usize {
 }
 
 /// How many connections each of the processes accepts that share `listener`, which is in their
-/// sets for `events`. `midway` does something to them when half of the connections are there.
+/// sets for `events`; all sleep when one comes. `midway` does something to them when half of the
+/// connections are there.
 pub(crate) fn spread(listener: i32, address: Addr, events: i32, midway: fn(&[i32])) -> Vec<usize> {
     nonblocking(listener);
     crate::far::here(listener);
@@ -50,6 +51,10 @@ pub(crate) fn spread(listener: i32, address: Addr, events: i32, midway: fn(&[i32
     for turn in 0..CONNECTIONS {
         if turn == CONNECTIONS / 2 {
             midway(&pids);
+        }
+        let awake = |pid: &i32| sys::state_of(*pid) == Some('R');
+        while pids.iter().any(awake) {
+            std::thread::sleep(std::time::Duration::from_micros(50));
         }
         let fd = sys::socket(address.family(), libc::SOCK_STREAM, 0).fd();
         sys::connect(fd, address);
