@@ -98,12 +98,16 @@ impl Text {
         Text::new().hex(network.0)
     }
 
-    fn with(mut self, text: &str) -> Text {
+    fn push(&mut self, text: &str) {
         let end = self.len.saturating_add(text.len());
         if let Some(place) = self.bytes.get_mut(self.len..end) {
             place.copy_from_slice(text.as_bytes());
         }
         self.len = end;
+    }
+
+    fn with(mut self, text: &str) -> Text {
+        self.push(text);
         self
     }
 
@@ -140,14 +144,7 @@ impl Text {
 
 impl Write for Text {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let before = std::mem::replace(
-            self,
-            Text {
-                bytes: [0; LONGEST],
-                len: 0,
-            },
-        );
-        *self = before.with(text);
+        self.push(text);
         Ok(())
     }
 }
@@ -189,7 +186,7 @@ pub fn listener(
 ) -> Result<SocketAddrUnix, Errno> {
     let mut text = Text::of(network).part("l").part(family.letter()).part("");
     match place {
-        Place::Loopback => text = text.with("lo"),
+        Place::Loopback => text.push("lo"),
         // (of a few bytes at most: no error)
         Place::At(ip) => drop(write!(text, "{ip}")),
         Place::All(host) => drop(write!(text, "all-{host:016x}")),

@@ -207,6 +207,7 @@ impl Inside {
     pub(super) fn remove(&mut self, state: &State, set_fd: c_int, fd: c_int) -> Option<()> {
         let entry = self.entries.remove(fd as usize)?;
         self.nested.retain(|nested| *nested != fd);
+        self.absent.retain(|(.., data)| *data != MARK | fd as u64);
         // SAFETY: no pointers that matter.
         unsafe { real::epoll_ctl(set_fd, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
         match entry.what {
@@ -355,19 +356,16 @@ impl Inside {
                     bell::silence(unsafe { BorrowedFd::borrow_raw(fd) });
                     continue;
                 }
-                match self
-                    .entries
-                    .get(fd as usize)
-                    .map(|entry| (&entry.what, entry))
-                {
-                    Some((What::Listener(listener), entry)) => {
-                        if turns::leaves(state, listener, entry.events, &mut self.patience) {
+                let entry = self.entries.get(fd as usize);
+                match entry.map(|entry| (&entry.what, entry.events, entry.data)) {
+                    Some((What::Listener(listener), wanted, data)) => {
+                        if turns::leaves(state, listener, wanted, &mut self.patience) {
                             sorted.left = true;
                             continue;
                         }
-                        event.u64 = entry.data;
+                        event.u64 = data;
                     }
-                    Some((What::Stream(object), _)) => {
+                    Some((What::Stream(object), ..)) => {
                         let object = object.clone();
                         if event.events & OUT != 0 {
                             self.listen_to(set_fd, fd, WAKES);

@@ -24,8 +24,11 @@ pub(super) fn leaves(
 ) -> bool {
     let turns = Turns::at(state.arena(), listener.slot());
     turns.come(state.holder());
+    if events & (EDGE | ONCE) != 0 || !turns.has_others(state.holder()) {
+        return false;
+    }
     let now = now();
-    events & (EDGE | ONCE) == 0 && turns.leaves(state.holder(), now) && patience.lasts(now)
+    turns.leaves(state.holder(), now) && patience.lasts(now)
 }
 
 /// What is left of the time that a set may wait for other processes: enough for the connections of
@@ -61,8 +64,10 @@ impl Patience {
 /// This process took a connection, of the listener under `fd`: others are to be woken for the next.
 pub(crate) fn taken(state: &State, listener: &Found, fd: c_int) {
     let turns = Turns::at(state.arena(), listener.slot());
-    turns.taken(state.holder(), now());
+    turns.come(state.holder());
+    // Whoever is alone, as most are, pays for nothing more.
     if turns.has_others(state.holder()) {
+        turns.taken(state.holder(), now());
         inside_its_sets(listener, |inside, set_fd| {
             inside.queue_up(set_fd, fd, listener);
         });
