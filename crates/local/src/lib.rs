@@ -55,4 +55,4 @@ pub use peers::Peers;
 pub use records::Record;
 pub use spin::Spin;
 pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain, wake};
-pub use turns::Turns;
+pub use turns::{Patience, Turns};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long a connection waits for another process than the one that took the last: longer than a
 /// sleeper needs to be there, too short for a client to notice where none comes.
-const PATIENCE: Duration = Duration::from_micros(100);
+const HELD_BACK: Duration = Duration::from_micros(100);
 
 /// Who takes turns at one listener of the own program.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ impl<'a> Turns<'a> {
         };
         let last = self.listener.taken_at().load(Acquire);
         let waited = (now.as_nanos() as u64).wrapping_sub(last);
-        u128::from(waited) < PATIENCE.as_nanos()
+        u128::from(waited) < HELD_BACK.as_nanos()
             && self.others(holder).any(|other| !since.contains(&other))
     }
 
@@ -109,6 +109,36 @@ impl<'a> Turns<'a> {
             let entry = usize::from(other).checked_sub(1);
             other != who && entry.is_some_and(|entry| arena.holds(entry, n))
         })
+    }
+}
+
+/// What is left of the time that one may wait for other processes: enough for the connections of
+/// many clients that begin at once, and little where connections come and go all the time.
+#[derive(Debug, Default)]
+pub struct Patience {
+    since: Duration,
+    spent: Duration,
+    last: Duration,
+}
+
+/// In each `WINDOW`, so much.
+const BUDGET: Duration = Duration::from_millis(2);
+const WINDOW: Duration = Duration::from_millis(100);
+/// What is longer was spent on something else.
+const PAUSE: Duration = Duration::from_micros(100);
+
+impl Patience {
+    /// A connection is about to be left to others, at the time `now`: whether there is time for it.
+    pub fn lasts(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.since) > WINDOW {
+            (self.since, self.spent) = (now, Duration::ZERO);
+        }
+        let pause = now.saturating_sub(self.last);
+        self.last = now;
+        if pause < PAUSE {
+            self.spent += pause;
+        }
+        self.spent < BUDGET
     }
 }
 
@@ -218,5 +248,19 @@ mod tests {
             turns.taken(one, at(0));
             assert!(!turns.leaves(one, at(0)));
         }
+    }
+
+    #[test]
+    fn patience_ends_and_comes_back() {
+        let mut patience = Patience::default();
+        let lasted = (0..4000).take_while(|n| patience.lasts(at(n * 2))).count();
+        assert_eq!(lasted, 1000, "2 ms in steps of 2 us");
+        assert!(!patience.lasts(at(50_000)) && patience.lasts(at(100_001)));
+    }
+
+    #[test]
+    fn what_was_spent_otherwise_is_not_counted() {
+        let mut patience = Patience::default();
+        assert!((0..500).all(|n| patience.lasts(at(n * 150))));
     }
 }

@@ -23,7 +23,7 @@ use crate::lead::SLICE;
 use crate::object::{self, Found, Kind, Object};
 use crate::real;
 use crate::state::State;
-use gannet_local::{Readiness, Spin, Watcher};
+use gannet_local::{Patience, Readiness, Spin, Watcher};
 use inside::Sorted;
 use libc::{c_int, epoll_event};
 use std::cell::Cell;
@@ -84,7 +84,7 @@ pub(crate) struct Inside {
     deaf: bool,
     /// Sides of listeners that the kernel's set lacks just now: number, events, data.
     absent: Vec<(c_int, u32, u64)>,
-    patience: turns::Patience,
+    patience: Patience,
     /// The kernel's descriptors have been in it, or listeners, or sets.
     others: bool,
     /// Streams to other programs, which are worth looking for; the carrier's are not, it may need

@@ -4,7 +4,7 @@ use super::sets::inside_its_sets;
 use super::{EDGE, EXCLUSIVE, Inside, MARK, ONCE, kernel_control};
 use crate::object::Found;
 use crate::state::State;
-use gannet_local::Turns;
+use gannet_local::{Patience, Turns};
 use libc::c_int;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -29,36 +29,6 @@ pub(super) fn leaves(
     }
     let now = now();
     turns.leaves(state.holder(), now) && patience.lasts(now)
-}
-
-/// What is left of the time that a set may wait for other processes: enough for the connections of
-/// many clients that begin at once, and little where connections come and go all the time.
-#[derive(Debug, Default)]
-pub(super) struct Patience {
-    since: Duration,
-    spent: Duration,
-    last: Duration,
-}
-
-/// In each [`WINDOW`], so much.
-const BUDGET: Duration = Duration::from_millis(2);
-const WINDOW: Duration = Duration::from_millis(100);
-/// What is longer was spent on something else.
-const PAUSE: Duration = Duration::from_micros(100);
-
-impl Patience {
-    /// A connection is about to be left to others, at the time `now`.
-    fn lasts(&mut self, now: Duration) -> bool {
-        if now.saturating_sub(self.since) > WINDOW {
-            (self.since, self.spent) = (now, Duration::ZERO);
-        }
-        let pause = now.saturating_sub(self.last);
-        self.last = now;
-        if pause < PAUSE {
-            self.spent += pause;
-        }
-        self.spent < BUDGET
-    }
 }
 
 /// This process took a connection, of the listener under `fd`: others are to be woken for the next.
@@ -107,25 +77,4 @@ impl Inside {
 
 fn now() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patience_ends_and_comes_back() {
-        let mut patience = Patience::default();
-        let at = |us: u64| Duration::from_secs(7) + Duration::from_micros(us);
-        let lasted = (0..4000).take_while(|n| patience.lasts(at(n * 2))).count();
-        assert_eq!(lasted, 1000, "2 ms in steps of 2 us");
-        assert!(!patience.lasts(at(50_000)) && patience.lasts(at(100_001)));
-    }
-
-    #[test]
-    fn what_was_spent_otherwise_is_not_counted() {
-        let mut patience = Patience::default();
-        let at = |us: u64| Duration::from_secs(7) + Duration::from_micros(us);
-        assert!((0..500).all(|n| patience.lasts(at(n * 150))));
-    }
 }
