@@ -8,7 +8,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use gannet_base::Instant;
-use gannet_stack::tcp::assembler::{Assembler, Limits, Piece};
+use gannet_stack::tcp::assembler::{Assembler, Limits, Memory, Piece};
 use gannet_stack::tcp::rack::Rack;
 use gannet_stack::tcp::rtt::{RttConfig, RttEstimator};
 use gannet_stack::tcp::sack::Blocks;
@@ -40,11 +40,18 @@ impl Piece for Part {
     fn cost(&self) -> u32 {
         256
     }
+}
 
-    fn split_off(&mut self, at: u32) -> Option<Self> {
-        let middle = self.0.start + at;
-        let tail = middle..self.0.end;
-        self.0.end = middle;
+/// Parts have no memory that could be lost.
+struct Free;
+
+impl Memory<Part> for Free {
+    fn release(&mut self, _: Part) {}
+
+    fn split_off(&mut self, part: &mut Part, at: u32) -> Option<Part> {
+        let middle = part.0.start + at;
+        let tail = middle..part.0.end;
+        part.0.end = middle;
         Some(Part(tail))
     }
 }
@@ -125,7 +132,7 @@ impl Life {
         let at = (self.seq(next), self.seq(start));
         let done = self
             .queue
-            .insert(at.0, window as u32, at.1, piece, &mut drop);
+            .insert(at.0, window as u32, at.1, piece, &mut Free);
         assert!(done.new_bytes <= new);
         assert!(
             done.refused_bytes >= new - done.new_bytes,

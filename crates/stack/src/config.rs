@@ -1,5 +1,6 @@
 //! Everything that can be set, with its default, unit and cost.
 
+use core::net::Ipv4Addr;
 use core::time::Duration;
 
 mod congestion;
@@ -361,6 +362,44 @@ pub struct DhcpConfig {
     /// Time to wait for an answer to each. RFC 5227 asks 3 times and waits seven seconds in all;
     /// stations answer within a millisecond.
     pub probe_interval: Duration,
+    /// Whether another part of this machine has an address: such an offer is not taken. Default:
+    /// none has.
+    pub is_taken: fn(Ipv4Addr) -> bool,
+}
+
+/// A client identifier of RFC 4361: the same whatever the interface's hardware address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientIdentifier {
+    /// Which of the machine's clients (IAID).
+    pub iaid: u32,
+    /// The machine, and what runs the clients there: a DUID-UUID (RFC 6355).
+    pub uuid: [u8; 16],
+}
+
+impl ClientIdentifier {
+    /// Bytes in [`ClientIdentifier::bytes`].
+    pub const LEN: usize = 23;
+
+    /// As the option has it: type 255, the IAID, the DUID (RFC 4361 section 6.1).
+    pub fn bytes(&self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        let parts = [&[255][..], &self.iaid.to_be_bytes(), &[0, 4], &self.uuid];
+        for (to, from) in bytes.iter_mut().zip(parts.into_iter().flatten()) {
+            *to = *from;
+        }
+        bytes
+    }
+
+    /// A hardware address of the client's own, locally administered: for servers that tell clients
+    /// by theirs although there is an identifier.
+    pub fn hardware_address(&self) -> [u8; 6] {
+        let [a, b, c, d] = self.iaid.to_be_bytes();
+        let mixed = self
+            .uuid
+            .iter()
+            .fold(0_u8, |all, byte| all.rotate_left(3) ^ byte);
+        [0x02, mixed, a, b, c, d]
+    }
 }
 
 impl Default for DhcpConfig {
@@ -376,6 +415,7 @@ impl Default for DhcpConfig {
             request_tries: 4,
             probes: 2,
             probe_interval: Duration::from_millis(500),
+            is_taken: |_| false,
         }
     }
 }

@@ -46,10 +46,11 @@ pub mod timer;
 pub mod udp;
 
 pub use config::{
-    Config, DhcpConfig, FastOpenConfig, IpConfig, Ipv6Config, MtuProbing, SynCookies, TcpConfig,
-    UserTimeoutConfig,
+    ClientIdentifier, Config, DhcpConfig, FastOpenConfig, IpConfig, Ipv6Config, MtuProbing,
+    SynCookies, TcpConfig, UserTimeoutConfig,
 };
 pub use config::{CongestionControl, EcnMode, Pacing, UdpConfig, UnknownCongestionControl};
 pub use counters::{DropReason, Drops, Statistics, Traffic};
+pub use ip::Duplicate;
 pub use link::{Link, LinkAddress, LinkConfig, LinkId, Links};
 pub use stack::Stack;

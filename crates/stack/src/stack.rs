@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::counters::{DropReason, Drops, Statistics};
 use crate::dhcp::Dhcp;
 use crate::icmp::{Icmp, Report, ReportKind};
-use crate::ip::{Ip, Packet, Route};
+use crate::ip::{Duplicate, Ip, Packet, Route};
 use crate::link::{LinkAddress, LinkConfig, LinkId, Pressure};
 use crate::tcp::{IcmpError, IcmpErrorKind, Tcp};
 use crate::timer::earliest;
@@ -332,6 +332,22 @@ impl<D: Driver> Stack<D> {
         self.ip.add_address(link, address)
     }
 
+    /// As [`Stack::add_address`], on an Ethernet after no other station of the link said that it
+    /// has the address (RFC 5227, RFC 4862); see [`Stack::duplicate_addresses`].
+    pub fn try_address(&mut self, link: LinkId, address: LinkAddress) -> bool {
+        self.ip.try_address(link, address)
+    }
+
+    /// Addresses given to links that other stations have, and that are not used therefore.
+    pub fn duplicate_addresses(&self) -> &[Duplicate] {
+        self.ip.duplicates()
+    }
+
+    /// Whether a link, a route or a default router leads to `to`.
+    pub fn has_route(&self, to: IpAddr) -> bool {
+        self.ip.path(None, to).is_ok()
+    }
+
     /// Lets routers of a link say which addresses of IPv6 we have on it, which networks are on it
     /// and who leads elsewhere (RFC 4861, RFC 4862). On an Ethernet; other links have no routers.
     pub fn autoconfigure(&mut self, link: LinkId) {
@@ -340,7 +356,7 @@ impl<D: Driver> Stack<D> {
 
     /// Whether an address of ours is still being tried out: whether others have it is being asked.
     pub fn has_tentative_addresses(&self) -> bool {
-        self.ip.has_tentative()
+        self.ip.has_tentative() || self.ip.is_probing()
     }
 
     /// Leads packets to a network through `link`, to `gateway` or, if that is `None`, directly. The

@@ -21,7 +21,7 @@ use gannet_wire::dhcpv4::{Header, MessageType, Options};
 
 use super::lease::{Lease, is_usable};
 use super::message::Message;
-use crate::config::DhcpConfig;
+use crate::config::{ClientIdentifier, DhcpConfig};
 
 /// How long after a conflict, or a refusal, the client begins again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(10);
@@ -33,7 +33,9 @@ const RENEW_MIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Client {
     config: DhcpConfig,
+    /// The interface's hardware address, or one of the identifier's.
     mac: MacAddr,
+    identifier: Option<ClientIdentifier>,
     rng: Rng,
     state: State,
     /// What is in use.
@@ -166,12 +168,18 @@ impl Retry {
 }
 
 impl Client {
-    /// A client that begins when it is first polled. `previous` is the address that it had before,
-    /// if it may still be its own.
-    pub fn new(config: DhcpConfig, mac: MacAddr, seed: u64, previous: Option<Ipv4Addr>) -> Self {
+    /// A client that begins when it is first polled. Servers know it by `identifier`, without one
+    /// by its hardware address. `previous` is the address that it had before, if it may still be
+    /// its own.
+    pub fn new(
+        config: DhcpConfig,
+        (mac, identifier): (MacAddr, Option<ClientIdentifier>),
+        seed: u64,
+        previous: Option<Ipv4Addr>,
+    ) -> Self {
         let mut rng = Rng::new(seed);
         let xid = rng.next_u32();
-        let state = match previous.filter(|&a| is_usable(a)) {
+        let state = match previous.filter(|&a| is_usable(a) && !(config.is_taken)(a)) {
             Some(address) => State::Requesting {
                 address,
                 server: None,
@@ -182,6 +190,7 @@ impl Client {
         Client {
             config,
             mac,
+            identifier,
             rng,
             state,
             lease: None,
@@ -421,7 +430,7 @@ impl Client {
             own,
             ..self.message(MessageType::REQUEST, None, None)
         };
-        let len = message.write(self.mac, out)?;
+        let len = self.write(&message, out)?;
         Some(Action::Send { len, to })
     }
 
@@ -436,7 +445,7 @@ impl Client {
             secs: 0,
             ..self.message(MessageType::RELEASE, None, Some(server))
         };
-        let len = message.write(self.mac, out)?;
+        let len = self.write(&message, out)?;
         let to = Destination::Server { from, server };
         Some(Action::Send { len, to })
     }
@@ -473,11 +482,25 @@ impl Client {
         if !is_usable(address) {
             return Err(Refused::Malformed);
         }
+        if (self.config.is_taken)(address) {
+            return self.take_own_hardware_address(now);
+        }
         self.state = State::Requesting {
             address,
             server: Some(server),
             retry: Retry::now(now),
         };
+        Ok(())
+    }
+
+    /// The server offers what another part of this machine has: it knows clients by their hardware
+    /// address, whatever they call themselves. From now on this client has another one in its
+    /// messages; answers to it are broadcast.
+    fn take_own_hardware_address(&mut self, now: Instant) -> Result<(), Refused> {
+        let own = self.identifier.map(|id| MacAddr(id.hardware_address()));
+        let own = own.filter(|own| *own != self.mac);
+        self.mac = own.ok_or(Refused::Unexpected)?;
+        self.state = State::Init { at: now };
         Ok(())
     }
 
@@ -489,6 +512,9 @@ impl Client {
         from: Ipv4Addr,
     ) -> Result<(), Refused> {
         self.expects_answer_of(from)?;
+        if (self.config.is_taken)(address) {
+            return Err(Refused::Unexpected);
+        }
         let lease = Lease::read(address, options, self.requested, &mut self.rng);
         let lease = lease.ok_or(Refused::Malformed)?;
         if lease.expires_at <= now {
@@ -580,11 +606,21 @@ impl Client {
         }
     }
 
+    fn write(&self, message: &Message, out: &mut [u8]) -> Option<usize> {
+        match self.identifier {
+            Some(identifier) => message.write(self.mac, &identifier.bytes(), out),
+            None => {
+                let [a, b, c, d, e, f] = self.mac.0;
+                message.write(self.mac, &[1, a, b, c, d, e, f], out)
+            }
+        }
+    }
+
     //= https://www.rfc-editor.org/rfc/rfc2131#section-4.1
     //# DHCP messages broadcast by a client prior to that client obtaining its IP address must have
     //# the source address field in the IP header set to 0.
     fn broadcast(&self, message: &Message, out: &mut [u8]) -> Option<Action> {
-        let len = message.write(self.mac, out)?;
+        let len = self.write(message, out)?;
         let from = Ipv4Addr::UNSPECIFIED;
         Some(Action::Send {
             len,

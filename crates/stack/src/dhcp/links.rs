@@ -12,7 +12,7 @@ use gannet_wire::{EtherType, IpProtocol, MacAddr, udp};
 
 use super::client::{Action, Client, Destination, Refused, StateName};
 use super::lease::Lease;
-use crate::config::{Config, DhcpConfig};
+use crate::config::{ClientIdentifier, Config, DhcpConfig};
 use crate::counters::DropReason;
 use crate::ip::{Ip, Packet, Path, Resolution, Route, link_header};
 use crate::link::{LinkAddress, LinkId};
@@ -47,6 +47,7 @@ impl Dhcp {
         ip: &Ip<D>,
         link: LinkId,
         previous: Option<Ipv4Addr>,
+        identifier: Option<ClientIdentifier>,
     ) -> bool {
         let capabilities = ip.links.get(link).map(|l| l.endpoint.capabilities());
         let Some(capabilities) = capabilities.filter(|c| c.medium == Medium::Ethernet) else {
@@ -54,7 +55,7 @@ impl Dhcp {
         };
         let mac = MacAddr(capabilities.hardware_address);
         let seed = self.rng.next_u64();
-        let client = Client::new(self.config.clone(), mac, seed, previous);
+        let client = Client::new(self.config.clone(), (mac, identifier), seed, previous);
         self.forget(link);
         self.clients.push((link, client));
         true

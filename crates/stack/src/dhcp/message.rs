@@ -30,11 +30,11 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Writes the message of the client with this hardware address; its length.
+    /// Writes the message of the client with this hardware address and identifier; its length.
     //= https://www.rfc-editor.org/rfc/rfc2131#section-3.2
     //# If the client used a 'client identifier' to obtain its address, the client MUST use the same
     //# 'client identifier' in the DHCPREQUEST message.
-    pub(super) fn write(&self, mac: MacAddr, out: &mut [u8]) -> Option<usize> {
+    pub(super) fn write(&self, mac: MacAddr, id: &[u8], out: &mut [u8]) -> Option<usize> {
         let header = Header {
             to_server: true,
             xid: self.xid,
@@ -53,8 +53,6 @@ impl Message {
         //= https://www.rfc-editor.org/rfc/rfc2131#section-3.1
         //# If the client used a 'client identifier' when it obtained the lease, it MUST use the
         //# same 'client identifier' in the DHCPRELEASE message.
-        let [a, b, c, d, e, f] = mac.0;
-        let id = [1, a, b, c, d, e, f];
         let mut options = [DhcpOption::MessageType(self.kind); 6];
         let mut count = 1;
         let mut push = |option| {
@@ -63,7 +61,7 @@ impl Message {
                 count += 1;
             }
         };
-        push(DhcpOption::ClientId(&id));
+        push(DhcpOption::ClientId(id));
         if let Some(address) = self.requested {
             push(DhcpOption::RequestedAddress(address));
         }

@@ -11,7 +11,7 @@ use gannet_wire::dhcpv4::{self, DhcpOption, Header, MessageType};
 use gannet_wire::{EtherType, IpProtocol, MacAddr, arp, ethernet, ipv4, udp};
 
 use super::StateName;
-use crate::config::Config;
+use crate::config::{ClientIdentifier, Config};
 use crate::counters::DropReason;
 use crate::link::{LinkConfig, LinkId};
 use crate::stack::Stack;
@@ -32,6 +32,7 @@ struct Seen {
     ip: (Ipv4Addr, Ipv4Addr),
     requested: Option<Ipv4Addr>,
     server: Option<Ipv4Addr>,
+    identifier: Vec<u8>,
     header: Header,
 }
 
@@ -93,7 +94,7 @@ impl Lan {
 
     fn started(seed: u64) -> Lan {
         let mut lan = Lan::new(seed, 0, |_| {});
-        assert!(lan.host.dhcp_start(lan.link, None));
+        assert!(lan.host.dhcp_start(lan.link, None, None));
         lan
     }
 
@@ -231,8 +232,13 @@ impl Server {
             DhcpOption::RequestedAddress(address) => Some(address),
             _ => None,
         });
+        let identifier = options.clone().find_map(|option| match option {
+            DhcpOption::ClientId(id) => Some(id.to_vec()),
+            _ => None,
+        });
         let seen = Seen {
             at: now,
+            identifier: identifier.expect("in each message"),
             kind: options.message_type().unwrap(),
             ip: (ip.src, ip.dst),
             requested,
@@ -550,7 +556,7 @@ fn a_refusal_takes_the_address_away() {
 #[test]
 fn rfc2131_section_3_2_the_address_from_before() {
     let mut lan = Lan::new(9, 0, |_| {});
-    assert!(lan.host.dhcp_start(lan.link, Some(FIRST)));
+    assert!(lan.host.dhcp_start(lan.link, Some(FIRST), None));
     lan.until(StateName::Bound);
     let [request] = &lan.server.seen[..] else {
         panic!("{:?}", lan.server.seen);
@@ -561,7 +567,7 @@ fn rfc2131_section_3_2_the_address_from_before() {
     // On another network it is refused, and the long way leads to another.
     let mut lan = Lan::new(9, 0, |_| {});
     lan.server.gives = SECOND;
-    assert!(lan.host.dhcp_start(lan.link, Some(FIRST)));
+    assert!(lan.host.dhcp_start(lan.link, Some(FIRST), None));
     lan.until(StateName::Bound);
     assert_eq!(lan.kinds(), [REQUEST, DISCOVER, REQUEST]);
     assert_eq!(lan.address(), Some(SECOND));
@@ -593,7 +599,7 @@ fn a_lossy_wire_only_takes_longer() {
     for seed in 20..60 {
         let mut lan = Lan::new(seed, 300_000, |_| {});
         lan.server.lease = 600;
-        assert!(lan.host.dhcp_start(lan.link, None));
+        assert!(lan.host.dhcp_start(lan.link, None, None));
         lan.until(StateName::Bound);
         // Renewed for a day; without loss it would be 288 times.
         lan.pass(Duration::from_secs(24 * 3600));
@@ -689,7 +695,7 @@ fn impossible_times_and_masks_are_not_believed() {
             DhcpOption::RebindingTime(t2),
             DhcpOption::SubnetMask(Ipv4Addr::new(255, 0, 255, 0)),
         ];
-        assert!(lan.host.dhcp_start(lan.link, None));
+        assert!(lan.host.dhcp_start(lan.link, None, None));
         lan.until(StateName::Bound);
         let lease = lan.host.dhcp_lease(lan.link).unwrap();
         assert!(lease.renew_at <= lease.rebind_at, "{t1} {t2}");
@@ -699,7 +705,7 @@ fn impossible_times_and_masks_are_not_believed() {
     }
     let mut lan = Lan::new(13, 0, |_| {});
     lan.server.lease = u32::MAX;
-    assert!(lan.host.dhcp_start(lan.link, None));
+    assert!(lan.host.dhcp_start(lan.link, None, None));
     lan.until(StateName::Bound);
     lan.pass(Duration::from_secs(10));
     assert_eq!(lan.host.next_timeout(), None, "for ever");
@@ -713,4 +719,53 @@ fn a_link_that_goes_takes_its_client_with_it() {
     end.pool.invariants();
     assert_eq!(lan.host.dhcp_state(lan.link), None);
     assert_eq!(lan.host.next_timeout(), None);
+}
+
+const IDENTIFIER: ClientIdentifier = ClientIdentifier {
+    iaid: 0x0102_0304,
+    uuid: [7; 16],
+};
+
+#[test]
+fn rfc4361_section_6_1_the_identifier_is_in_every_message() {
+    let mut lan = Lan::new(1, 0, |_| {});
+    assert!(lan.host.dhcp_start(lan.link, None, Some(IDENTIFIER)));
+    lan.until(StateName::Bound);
+    lan.until(StateName::Renewing);
+    lan.pass(Duration::from_secs(1));
+    lan.host.dhcp_release(lan.now, lan.link);
+    lan.pass(Duration::from_secs(1));
+    assert_eq!(
+        lan.kinds(),
+        [DISCOVER, REQUEST, REQUEST, MessageType::RELEASE]
+    );
+    let mut expected = vec![255, 1, 2, 3, 4, 0, 4];
+    expected.extend([7; 16]);
+    for seen in &lan.server.seen {
+        assert_eq!(seen.identifier, expected);
+        assert_eq!(seen.header.chaddr, MacAddr([2, 0, 0, 0, 0, 1]));
+    }
+    // Without one: the hardware address.
+    let lan = Lan::bound(1);
+    assert_eq!(lan.server.seen[0].identifier, [1, 2, 0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn an_address_that_this_machine_has_is_not_taken() {
+    let mut lan = Lan::new(1, 0, |config| config.dhcp.is_taken = |ip| ip == FIRST);
+    assert!(lan.host.dhcp_start(lan.link, None, Some(IDENTIFIER)));
+    lan.pass(Duration::from_secs(1));
+    assert!(!lan.host.is_local(FIRST.into()));
+    assert!(lan.kinds().iter().all(|kind| *kind == DISCOVER));
+    // The server is asked again as by another station, which it may give another address.
+    let own = MacAddr(IDENTIFIER.hardware_address());
+    let last = lan.server.seen.last().unwrap();
+    assert_eq!((last.header.chaddr, last.header.broadcast), (own, true));
+    assert!(
+        own.is_unicast() && own.0[0] & 2 == 2,
+        "locally administered"
+    );
+    lan.server.gives = SECOND;
+    lan.until(StateName::Bound);
+    assert_eq!(lan.address(), Some(SECOND));
 }

@@ -44,8 +44,12 @@ pub(super) fn answer<D: Driver>(
     //# the use of an Authentication header in the received packet).
     let path = ip.path(Some(packet.destination), packet.source);
     let mut path = path.map_err(|_| DropReason::NoRoute)?;
-    if ip.resolve(now, &mut path) != Resolution::Ready {
+    let resolution = ip.resolve(now, &mut path);
+    if resolution == Resolution::Failed {
         return Err(DropReason::NeighbourFailed);
+    }
+    if resolution == Resolution::Pending {
+        path = ip.held_path(&path);
     }
     let len = frame.len();
     let mut slot = Slot::new();
@@ -58,13 +62,13 @@ pub(super) fn answer<D: Driver>(
     };
     let ranges = copy.ranges.get(..copy.count).unwrap_or(&[]);
     let sent = if path.ip_header_len() + icmpv4::HEADER_LEN + len > path.mtu as usize {
-        in_fragments(ip, &path, &reply, ranges)
+        in_fragments(ip, (&path, resolution), &reply, ranges)
     } else {
         let (protocol, header_len) = (reply.protocol, reply.header.len());
         let header = ip.write_header(&path, &mut slot, protocol, header_len, len);
         let written = header.map(|(bytes, _)| bytes.copy_from_slice(&reply.header));
         let complete = written.is_some() && ranges.iter().all(|&r| slot.push_range(r));
-        complete && ip.send(&path, &slot).is_ok()
+        complete && send(ip, (&path, resolution), &slot)
     };
     if let Some(endpoint) = ip.endpoint(path.link) {
         for &range in ranges {
@@ -73,6 +77,7 @@ pub(super) fn answer<D: Driver>(
     }
     match sent {
         true => Ok(()),
+        false if resolution == Resolution::Pending => Err(DropReason::NeighbourQueueFull),
         false => Err(DropReason::LinkFull),
     }
 }
@@ -101,15 +106,30 @@ impl Reply {
     }
 }
 
+/// Sends a reply of one packet, or keeps it until the neighbour answers.
+fn send<D: Driver>(ip: &mut Ip<D>, (path, resolution): (&Path, Resolution), slot: &Slot) -> bool {
+    match resolution {
+        Resolution::Pending => ip.hold_answer(path, slot),
+        _ => ip.send(path, slot).is_ok(),
+    }
+}
+
 /// Sends a reply that is longer than the path's MTU.
-fn in_fragments<D: Driver>(ip: &mut Ip<D>, path: &Path, reply: &Reply, payload: &[Range]) -> bool {
+fn in_fragments<D: Driver>(
+    ip: &mut Ip<D>,
+    how: (&Path, Resolution),
+    reply: &Reply,
+    payload: &[Range],
+) -> bool {
     let parts = Parts {
         protocol: reply.protocol,
         transport: &reply.header,
         payload,
     };
-    let how = (path, Resolution::Ready);
-    ip.send_in_fragments(how, path.mtu, &parts).is_ok()
+    if how.1 == Resolution::Pending && !ip.holds_answers() {
+        return false;
+    }
+    ip.send_in_fragments(how, how.0.mtu, &parts).is_ok()
 }
 
 //= https://www.rfc-editor.org/rfc/rfc1122#section-3.2.2.6

@@ -186,9 +186,11 @@ pub(super) fn send_quoting<D: Driver>(
     let Ok(mut path) = ip.path(source, destination) else {
         return true;
     };
-    if ip.resolve(now, &mut path) != Resolution::Ready {
-        // The packet came from there, so its sender is usually known. If not: errors are hints.
-        return true;
+    let resolution = ip.resolve(now, &mut path);
+    match resolution {
+        Resolution::Ready => {}
+        Resolution::Pending => path = ip.held_path(&path),
+        Resolution::Failed => return true,
     }
     let mut slot = Slot::new();
     let len = icmpv4::HEADER_LEN;
@@ -210,7 +212,11 @@ pub(super) fn send_quoting<D: Driver>(
     if let Some(to) = pool.bytes_mut(range) {
         to.copy_from_slice(quote);
     }
-    let sent = slot.push_range(range) && ip.send(&path, &slot).is_ok();
+    let sent = slot.push_range(range)
+        && match resolution {
+            Resolution::Pending => ip.hold_answer(&path, &slot),
+            _ => ip.send(&path, &slot).is_ok(),
+        };
     if let Some(endpoint) = ip.endpoint(path.link) {
         endpoint.release(range);
     }

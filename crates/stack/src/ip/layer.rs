@@ -194,7 +194,7 @@ impl<D: Driver> Ip<D> {
         self.neighbours.forget(link);
         self.forget_six(link);
         self.reassembly.forget(link, &mut self.links);
-        self.forget_probes(link);
+        self.forget_tentative(link);
         self.groups.forget(link);
         self.groups_six.forget(link);
         while let Some(frame) = self.held.pop(link, None) {
@@ -262,6 +262,7 @@ impl<D: Driver> Ip<D> {
             && self.six.is_unused()
             && self.groups.is_empty()
             && self.groups_six.is_empty()
+            && self.probes.is_empty()
             && self.mtus.is_empty();
         if !unused {
             self.poll_timers(now);
@@ -276,6 +277,7 @@ impl<D: Driver> Ip<D> {
         self.poll_groups(now);
         self.poll_listeners(now);
         self.poll_six(now);
+        self.poll_tentative(now);
         let mut asks = core::mem::take(&mut self.asks);
         let mut failed = core::mem::take(&mut self.failed);
         self.neighbours.poll(now, &mut asks, &mut failed);
@@ -316,6 +318,7 @@ impl<D: Driver> Ip<D> {
             self.six.next_timeout(),
             self.groups.next_timeout(),
             self.groups_six.next_timeout(),
+            self.probes.next_timeout(),
         ])
     }
 }

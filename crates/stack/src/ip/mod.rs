@@ -40,6 +40,7 @@ pub use groups::Interface;
 pub use layer::Ip;
 pub use output::Packet;
 pub use path::{LinkHeader, NoRoute, Path};
+pub use probe::Duplicate;
 pub use route::Route;
 pub use select::Resolution;
 

@@ -154,6 +154,20 @@ impl<D: Driver> Ip<D> {
         }
     }
 
+    /// Whether answers may wait for a neighbour.
+    pub(crate) fn holds_answers(&self) -> bool {
+        self.held.takes_answers()
+    }
+
+    /// As [`Ip::hold`] for the answer to a packet; `false`: too many wait already.
+    pub(crate) fn hold_answer(&mut self, path: &Path, slot: &Slot) -> bool {
+        let room = self.held.takes_answers();
+        if room {
+            self.hold(path, slot);
+        }
+        room
+    }
+
     /// `path` with room for a link header that is not known yet.
     pub(crate) fn held_path(&self, path: &Path) -> Path {
         let link = self.links.get(path.link);

@@ -1,19 +1,56 @@
-//! Whether an address is free (RFC 5227 section 2.1): questions about it, and who answered.
+//! Address conflict detection of IPv4 (RFC 5227 section 2.1): ARP probes for an address before it
+//! is used, and which station answered.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
+use core::time::Duration;
 
+use gannet_base::Instant;
 use gannet_link::Driver;
 use gannet_wire::MacAddr;
 use gannet_wire::arp::{self, Operation};
 
 use super::layer::Ip;
+use crate::counters::DropReason;
 use crate::link::{LinkAddress, LinkId};
 
-/// Addresses that somebody wants to use.
+/// Probes for one address (RFC 5227's PROBE_NUM).
+const PROBES: u8 = 3;
+/// Time from one probe to the next, and from the last to the use of the address. RFC 5227 section
+/// 1.1 has one to two seconds, for networks whose switches begin to forward late; a station that
+/// is there answers within a millisecond, and programs do not wait seven seconds to start.
+const PROBE_INTERVAL: Duration = Duration::from_millis(200);
+/// Conflicts that are remembered for the configuring agent.
+const DUPLICATES_MAX: usize = 16;
+
+/// A given address that another station of the link has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The link.
+    pub link: LinkId,
+    /// The address, which is not used.
+    pub address: IpAddr,
+    /// The station that has it, where that is known.
+    pub station: Option<MacAddr>,
+}
+
+/// Addresses that are probed.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
+    /// Those of DHCP's clients, which keep the time themselves.
     list: Vec<Probe>,
+    /// Those given, which are used once the probes stay unanswered.
+    tentative: Vec<Tentative>,
+    duplicates: Vec<Duplicate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tentative {
+    link: LinkId,
+    address: LinkAddress,
+    sent: u8,
+    next: Instant,
+    conflict: Option<MacAddr>,
 }
 
 #[derive(Debug)]
@@ -25,7 +62,26 @@ struct Probe {
 
 impl Probes {
     pub(super) const fn new() -> Self {
-        Probes { list: Vec::new() }
+        Probes {
+            list: Vec::new(),
+            tentative: Vec::new(),
+            duplicates: Vec::new(),
+        }
+    }
+
+    /// Whether no timer runs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tentative.is_empty()
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        self.tentative.iter().map(|own| own.next).min()
+    }
+
+    pub(super) fn note_duplicate(&mut self, duplicate: Duplicate) {
+        if self.duplicates.len() < DUPLICATES_MAX {
+            self.duplicates.push(duplicate);
+        }
     }
 
     /// Another station has sent this packet. In conflict is who uses the address, and who asks for
@@ -38,16 +94,81 @@ impl Probes {
     //# some other host, and should indicate to the configuring agent (human operator, DHCP server,
     //# etc.) that the proposed address is not acceptable.
     pub(super) fn see(&mut self, link: LinkId, packet: &arp::Packet) {
+        let asks = packet.sender_ip.is_unspecified() && packet.operation == Operation::Request;
+        let concerns =
+            |address| (asks && packet.target_ip == address) || packet.sender_ip == address;
         for probe in self.list.iter_mut().filter(|p| p.link == link) {
-            let asks = packet.sender_ip.is_unspecified()
-                && packet.operation == Operation::Request
-                && packet.target_ip == probe.address;
-            probe.conflict |= asks || packet.sender_ip == probe.address;
+            probe.conflict |= concerns(probe.address);
+        }
+        for own in self.tentative.iter_mut().filter(|own| own.link == link) {
+            if matches!(own.address.address, IpAddr::V4(address) if concerns(address)) {
+                own.conflict = Some(packet.sender_mac);
+                own.next = Instant::ZERO;
+            }
         }
     }
 }
 
 impl<D: Driver> Ip<D> {
+    /// Gives a link an address once no other station of the link says that it has it; at once
+    /// where there are no other stations. `false` without the link.
+    pub(crate) fn try_address(&mut self, link: LinkId, address: LinkAddress) -> bool {
+        // Of IPv6, every address is tried out (RFC 4862).
+        if address.address.is_ipv6() || !self.is_ethernet(link) {
+            return self.add_address(link, address);
+        }
+        self.probes.tentative.push(Tentative {
+            link,
+            address,
+            sent: 0,
+            next: Instant::ZERO,
+            conflict: None,
+        });
+        true
+    }
+
+    /// Probes that are due, and addresses that were probed long enough.
+    pub(super) fn poll_tentative(&mut self, now: Instant) {
+        let mut tentative = core::mem::take(&mut self.probes.tentative);
+        tentative.retain_mut(|own| now < own.next || self.goes_on(now, own));
+        self.probes.tentative = tentative;
+    }
+
+    /// The next step of probing one address; `false` when that is over.
+    fn goes_on(&mut self, now: Instant, own: &mut Tentative) -> bool {
+        let IpAddr::V4(address) = own.address.address else {
+            return false;
+        };
+        if let Some(station) = own.conflict {
+            self.count_drop(DropReason::DuplicateAddress);
+            self.probes.note_duplicate(Duplicate {
+                link: own.link,
+                address: address.into(),
+                station: Some(station),
+            });
+            return false;
+        }
+        if own.sent >= PROBES {
+            self.add_address(own.link, own.address);
+            return false;
+        }
+        own.sent += 1;
+        own.next = now + PROBE_INTERVAL;
+        let target = (MacAddr::ZERO, address);
+        self.send_arp(own.link, Operation::Request, target, Ipv4Addr::UNSPECIFIED);
+        true
+    }
+
+    /// Whether an address of ours is probed on any link.
+    pub(crate) fn is_probing(&self) -> bool {
+        !self.probes.is_empty()
+    }
+
+    /// Given addresses that other stations have.
+    pub(crate) fn duplicates(&self) -> &[Duplicate] {
+        &self.probes.duplicates
+    }
+
     //= https://www.rfc-editor.org/rfc/rfc2131#section-4.4.1
     //# When broadcasting an ARP request for the suggested address, the client must fill in its own
     //# hardware address as the sender's hardware address, and 0 as the sender's IP address, to
@@ -93,9 +214,15 @@ impl<D: Driver> Ip<D> {
         Some(list.swap_remove(at).address)
     }
 
-    /// Nobody wants to know about addresses on `link` any more.
+    /// The client of `link` has an address.
     pub(crate) fn forget_probes(&mut self, link: LinkId) {
         self.probes.list.retain(|p| p.link != link);
+    }
+
+    /// The link is gone.
+    pub(super) fn forget_tentative(&mut self, link: LinkId) {
+        self.forget_probes(link);
+        self.probes.tentative.retain(|own| own.link != link);
     }
 
     /// Whether the link has exactly this address and prefix length.

@@ -1,5 +1,6 @@
 //! Robustness L1, L2, I1 to I8, I10 and the choice of paths.
 
+mod duplicates;
 mod groups;
 mod hostile;
 mod listeners;

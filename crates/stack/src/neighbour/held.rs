@@ -1,4 +1,5 @@
-//! Packets that wait for a neighbour's answer. TCP's do not: TCP sends again when told.
+//! Packets that wait for a neighbour's answer. Segments of connections do not: TCP sends them again
+//! when told that the neighbour has answered. Its resets do, since nothing sends those again.
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
@@ -68,6 +69,12 @@ impl Held {
         let victim = victim.and_then(|at| self.frames.remove(at));
         self.frames.push_back(frame);
         victim
+    }
+
+    /// Whether an answer to what arrived may wait: such packets never push out those that programs
+    /// sent, so that segments with forged sources cost no datagram.
+    pub fn takes_answers(&self) -> bool {
+        self.frames.len() < IN_ALL / 2
     }
 
     /// Takes out the oldest packet that waits for `next_hop` (`None`: for anybody) on `link`.

@@ -6,15 +6,22 @@ use gannet_base::Instant;
 use gannet_link::Driver;
 
 use super::Stack;
+use crate::config::ClientIdentifier;
 use crate::dhcp::{Lease, StateName};
 use crate::link::LinkId;
 
 impl<D: Driver> Stack<D> {
     /// From the next poll on, a DHCP client looks for an address for `link`, keeps it as long as it
-    /// may, and gives the link its default route and MTU; `previous` is asked for first. `false`
-    /// without the link, or if it is no Ethernet.
-    pub fn dhcp_start(&mut self, link: LinkId, previous: Option<Ipv4Addr>) -> bool {
-        self.dhcp.start(&self.ip, link, previous)
+    /// may, and gives the link its default route and MTU; `previous` is asked for first. Servers
+    /// know it by `identifier`, without one by the link's hardware address. `false` without the
+    /// link, or if it is no Ethernet.
+    pub fn dhcp_start(
+        &mut self,
+        link: LinkId,
+        previous: Option<Ipv4Addr>,
+        identifier: Option<ClientIdentifier>,
+    ) -> bool {
+        self.dhcp.start(&self.ip, link, previous, identifier)
     }
 
     /// What a link's DHCP client was granted and uses.

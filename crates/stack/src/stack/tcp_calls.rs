@@ -69,7 +69,23 @@ impl<D: Driver> Stack<D> {
         local: Option<SocketAddr>,
         remote: SocketAddr,
     ) -> Result<TcpId, ConnectError> {
-        self.tcp.connect(&mut self.ip, now, local, remote)
+        self.tcp_connect_with_options(now, local, remote, &[])
+    }
+
+    /// As [`Stack::tcp_connect`], with options that hold from the SYN on: it leaves at once where
+    /// the neighbour is known.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub fn tcp_connect_with_options(
+        &mut self,
+        now: Instant,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        options: &[TcpOption],
+    ) -> Result<TcpId, ConnectError> {
+        let ends = (local, remote);
+        self.tcp.connect(&mut self.ip, now, ends, options)
     }
 
     /// A link to the peer of a connection that is being opened has come: its SYN leaves anew, by

@@ -131,11 +131,17 @@ impl Tcp {
         &mut self,
         ip: &mut Ip<D>,
         now: Instant,
-        local: Option<SocketAddr>,
-        remote: SocketAddr,
+        (local, remote): (Option<SocketAddr>, SocketAddr),
+        options: &[TcpOption],
     ) -> Result<TcpId, ConnectError> {
         let id = self.begin(ip, local, remote)?;
         self.with(ip, now, id.index, |conn, cx| {
+            for option in options {
+                conn.settings.set(*option);
+            }
+            if !options.is_empty() {
+                conn.settings.mark(&mut conn.path);
+            }
             conn.state = State::SynSent(Opening::active(cx, conn));
             handshake::send_syn(conn, cx);
         });

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Rules: the first copy of an octet wins and later ones are thrown away, so a forged overlap
-//! cannot replace what an application will read; every piece not kept goes back to the caller
-//! through the `release` closure, so no memory is lost. Whatever one piece takes is logarithmic in
+//! cannot replace what an application will read; every piece not kept goes back to its memory, so
+//! that none is lost. Whatever one piece takes is logarithmic in
 //! the number of pieces. Both maps are sorted by the place in the stream in 64 bits, which, other
 //! than sequence numbers, never comes round again.
 //!
@@ -42,13 +42,16 @@ pub trait Piece: Sized {
 
     /// Bytes of memory held, overhead included. Must not change while the piece is queued.
     fn cost(&self) -> u32;
+}
 
-    /// Cuts at `at` (`0 < at < len`) and returns the tail, if the memory can be shared. `None`
-    /// leaves `self` whole; what lies behind an octet we already have is then dropped.
-    fn split_off(&mut self, at: u32) -> Option<Self> {
-        let _ = at;
-        None
-    }
+/// The memory that pieces refer to.
+pub trait Memory<T> {
+    /// Takes back a piece that is not kept.
+    fn release(&mut self, piece: T);
+
+    /// Cuts `piece` at `at` (`0 < at < len`) and returns the tail, if the memory can be shared.
+    /// `None` leaves it whole; what lies behind an octet we already have is then dropped.
+    fn split_off(&mut self, piece: &mut T, at: u32) -> Option<T>;
 }
 
 /// What a queue may hold.
@@ -214,14 +217,14 @@ impl<T: Piece> Assembler<T> {
 
     /// Queues the octets of `piece`, which start at `seq`, as far as they are new and lie in
     /// `[rcv_nxt, rcv_nxt + window)`. Afterwards call [`pop_in_order`](Self::pop_in_order) until
-    /// it gives nothing. `release` gets every piece that is not kept.
+    /// it gives nothing. `memory` gets back every piece that is not kept.
     pub fn insert(
         &mut self,
         rcv_nxt: SeqNum,
         window: u32,
         seq: SeqNum,
         mut piece: T,
-        release: &mut impl FnMut(T),
+        memory: &mut impl Memory<T>,
     ) -> Inserted {
         let mut out = Inserted::default();
         self.advance(rcv_nxt);
@@ -238,7 +241,7 @@ impl<T: Piece> Assembler<T> {
             }
             if piece.is_empty() {
                 if !planted!(IslandLeaked) {
-                    release(piece);
+                    memory.release(piece);
                 }
                 break;
             }
@@ -246,7 +249,7 @@ impl<T: Piece> Assembler<T> {
             if let Some((&from, &to)) = self.runs.range(start..end).next() {
                 self.note_duplicate(&mut out, from, to.min(end));
                 let fits = (from - start) as u32;
-                match piece.split_off(fits) {
+                match memory.split_off(&mut piece, fits) {
                     Some(tail) => rest = Some((from, tail)),
                     None => {
                         out.refused_bytes += self.unknown_octets(from, end);
@@ -254,7 +257,7 @@ impl<T: Piece> Assembler<T> {
                     }
                 }
             }
-            self.put(start, piece, &mut out, release);
+            self.put(start, piece, &mut out, memory);
         }
         out
     }
@@ -274,18 +277,18 @@ impl<T: Piece> Assembler<T> {
     }
 
     /// Stores a piece whose octets are all new.
-    fn put(&mut self, start: Place, piece: T, out: &mut Inserted, release: &mut impl FnMut(T)) {
+    fn put(&mut self, start: Place, piece: T, out: &mut Inserted, memory: &mut impl Memory<T>) {
         let (len, cost) = (piece.len(), piece.cost());
-        if !self.make_room(start, cost, out, release) {
+        if !self.make_room(start, cost, out, memory) {
             out.refused_bytes += len;
-            release(piece);
+            memory.release(piece);
             return;
         }
         let end = start + u64::from(len);
         let entry = Entry { end, cost, piece };
         let overlapped = self.pieces.insert(start, entry);
         if let Some(entry) = overlapped.filter(|_| planted!(OverlapTwice)) {
-            release(entry.piece);
+            memory.release(entry.piece);
         }
         self.bytes += len;
         self.cost += cost;
@@ -299,7 +302,7 @@ impl<T: Piece> Assembler<T> {
         start: Place,
         cost: u32,
         out: &mut Inserted,
-        release: &mut impl FnMut(T),
+        memory: &mut impl Memory<T>,
     ) -> bool {
         let fits = |s: &Self| {
             s.pieces.len() < s.limits.pieces
@@ -326,7 +329,7 @@ impl<T: Piece> Assembler<T> {
                     run.remove();
                 }
             }
-            release(last.piece);
+            memory.release(last.piece);
         }
         true
     }
@@ -367,9 +370,9 @@ impl<T: Piece> Assembler<T> {
     }
 
     /// Empties the queue.
-    pub fn clear(&mut self, release: &mut impl FnMut(T)) {
+    pub fn clear(&mut self, memory: &mut impl Memory<T>) {
         for entry in core::mem::take(&mut self.pieces).into_values() {
-            release(entry.piece);
+            memory.release(entry.piece);
         }
         self.runs.clear();
         self.bytes = 0;

@@ -436,10 +436,11 @@ impl Congestion {
         //# During slow start, a TCP increments cwnd by at most SMSS bytes for
         //# each ACK received that cumulatively acknowledges new data.
         // RFC 3465 section 2.2 relaxes this to L*SMSS by bytes, and to L=1 after a time-out.
-        let limit = if self.slow_start_after_rto {
-            1
-        } else {
-            u32::from(self.abc_limit)
+        let limit = match &self.control {
+            _ if self.slow_start_after_rto => 1,
+            // (more than L=2 is RFC 9406's, for senders that look out for the path's end)
+            Control::Cubic(_) => u32::from(self.abc_limit),
+            _ => u32::from(self.abc_limit).min(ABC_LIMIT),
         };
         let mut grow = newly_acked.min(limit.saturating_mul(self.smss));
         if let Control::Cubic(cubic) = &self.control {

@@ -177,6 +177,14 @@ impl Open {
             .min(self.send.pace_at())
     }
 
+    /// A segment arrived that passed the checks of sequence and acknowledgement number: the peer
+    /// is there. A segment that fails them may be a forgery, and puts no probe off.
+    #[inline]
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard_at = now;
+        self.keep_alive_probes = 0;
+    }
+
     /// When the next keep-alive probe is due.
     pub(super) fn keep_alive_at(&self, settings: &Settings, config: &TcpConfig) -> Instant {
         if self.phase == Phase::TimeWait || self.phase == Phase::Closed {

@@ -5,11 +5,12 @@ use core::time::Duration;
 use alloc::boxed::Box;
 
 use gannet_base::Instant;
-use gannet_link::{Driver, Frame, Pool, Slot};
+use gannet_link::{Driver, Frame, Pool};
 use gannet_wire::tcp::Flags;
 use gannet_wire::tcp::{HEADER_LEN, Options};
 
 use super::autotune::AutoTune;
+use super::bare::{send_bare, send_or_hold};
 use super::black_hole::BlackHole;
 use super::connection::{Connection, Cx, Open, State};
 use super::cookie::{Extras, mark_timestamp};
@@ -17,7 +18,7 @@ use super::counters::TcpEvent;
 use super::ecn::{EcnReceiver, EcnSender};
 use super::error::TcpError;
 use super::fast_open::{self, Early};
-use super::header::{self, Outgoing};
+use super::header::Outgoing;
 use super::isn;
 use super::offer::{Offer, Wanted, says};
 use super::output;
@@ -243,7 +244,7 @@ impl Opening {
         )
     }
 
-    fn options(&self, mss: u32, now: Instant, answer: bool) -> Options {
+    pub(super) fn options(&self, mss: u32, now: Instant, answer: bool) -> Options {
         let mut options = Options::NONE;
         //= https://www.rfc-editor.org/rfc/rfc9293#section-3.7.1
         //# TCP implementations SHOULD send an MSS Option in every SYN segment
@@ -398,33 +399,6 @@ impl State {
             State::Dormant(_) | State::TimeWait(_) | State::Closed => None,
         }
     }
-}
-
-/// Sends a segment without payload; `false` when the link has no room.
-pub(super) fn send_bare<D: Driver>(cx: &mut Cx<'_, D>, path: &Path, out: &Outgoing) -> bool {
-    let mut slot = Slot::new();
-    let Some(at) = header::write(cx.ip, path, out, 0, &mut slot) else {
-        return false;
-    };
-    let tcp_len = slot.inline().len() - at;
-    let Some(endpoint) = cx.ip.endpoint(path.link) else {
-        return false;
-    };
-    let checksum = endpoint.capabilities().checksum;
-    let pseudo = header::pseudo(path, tcp_len);
-    header::finish(
-        &mut slot,
-        at,
-        tcp_len,
-        pseudo,
-        checksum,
-        gannet_wire::checksum::Sum::new(),
-    );
-    let sent = endpoint.transmit(&slot).is_ok();
-    if sent {
-        cx.counters.add(TcpEvent::Sent);
-    }
-    sent
 }
 
 /// What a segment in SYN-SENT or SYN-RECEIVED led to.
@@ -595,8 +569,7 @@ fn challenge<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         urgent: 0,
         options,
     };
-    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
-    {
+    if send_or_hold(cx, &mut conn.path, &out) {
         conn.segments_sent += 1;
     }
 }

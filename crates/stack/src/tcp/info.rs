@@ -3,7 +3,7 @@
 use super::connection::{Connection, Open, State};
 use super::recv::Recv;
 use super::send::Send;
-use super::socket::{TcpInfo, TcpStatus};
+use super::socket::{LossState, TcpInfo, TcpStatus};
 use core::time::Duration;
 use gannet_base::Instant;
 
@@ -40,6 +40,9 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         send_window: 0,
         receive_window: 0,
         in_flight: 0,
+        sacked: 0,
+        loss_state: LossState::Open,
+        last_received: None,
         unsent: 0,
         unread: 0,
         out_of_order: 0,
@@ -97,6 +100,8 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.pacing_rate = send.pace();
     info.send_window = send.wnd;
     info.in_flight = send.max - send.una;
+    info.sacked = send.sent.sacked();
+    info.loss_state = send.loss_state();
     info.unsent = send.unsent();
     info.bytes_acknowledged = send.acknowledged;
     info.retransmissions = send.retransmissions;
@@ -112,6 +117,7 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
 
 fn describe_recv(recv: &Recv, info: &mut TcpInfo) {
     info.receive_mss = recv.mss;
+    info.last_received = (recv.last_data > Instant::ZERO).then_some(recv.last_data);
     info.receive_window = recv.wnd();
     info.unread = recv.queue.len();
     info.out_of_order = recv.assembler.buffered_bytes();

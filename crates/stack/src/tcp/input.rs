@@ -53,8 +53,6 @@ pub(super) fn arrives<D: Driver>(
     let State::Open(open) = &mut conn.state else {
         return drop_frame(cx, link, frame);
     };
-    open.heard_at = cx.now;
-    open.keep_alive_probes = 0;
     if open.straight && cx.config.straight_line && straight_line(open, cx, link, seg, frame) {
         return;
     }
@@ -131,6 +129,7 @@ fn steps<D: Driver>(
         step = check_ack(open, cx, link, seg);
     }
     if step == Step::Go {
+        open.heard(cx.now);
         // only now: a forger who hits the window, but not the acknowledgement, must not set the
         // time by which others are judged (PAWS poisoning)
         if let Some((value, _)) = seg.timestamps.filter(|_| open.timestamps) {
@@ -161,7 +160,7 @@ fn straight_line<D: Driver>(
     frame: &Frame,
 ) -> bool {
     let timestamps = open.timestamps;
-    let Open { send, recv, .. } = &mut *open;
+    let Open { send, recv, .. } = &*open;
     let ordinary = seg.plain
         && seg.flags.difference(Flags::PSH) == Flags::ACK
         && seg.seq == recv.nxt
@@ -173,11 +172,13 @@ fn straight_line<D: Driver>(
     }
     if let Some((value, _)) = seg.timestamps {
         if value.wrapping_sub(recv.ts_recent) as i32 >= 0 && !planted!(PawsWithoutWrap) {
-            recv.record_timestamp(seg.seq, value, cx.now);
+            open.recv.record_timestamp(seg.seq, value, cx.now);
         } else {
             return false;
         }
     }
+    open.heard(cx.now);
+    let send = &mut open.send;
     cx.counters.add(TcpEvent::Straight);
     let window = UnscaledWindow(seg.window).scale(send.scale);
     let news = seg.ack != send.una || window.0 != send.wnd || seg.len == 0;

@@ -45,6 +45,7 @@
 //! | `notice.rs` | what the receiving half tells the sending half |
 //! | `send.rs`, `send_queue.rs` | the sending half |
 //! | `output.rs`, `header.rs` | the one door out |
+//! | `bare.rs` | resets and acknowledgements beside it, held while a neighbour is resolved |
 //! | `pressure.rs` | what happens when memory runs short |
 //! | `orphans.rs` | those that nobody holds: how many there may be |
 //! | `timers.rs` | whose time has come: what it does |
@@ -56,6 +57,7 @@
 mod api;
 pub mod assembler;
 pub mod autotune;
+mod bare;
 mod black_hole;
 pub mod congestion;
 mod connection;
@@ -112,5 +114,6 @@ pub use engine::Tcp;
 pub use error::{ConnectError, ListenError, RecvError, SendError, TcpError};
 pub use icmp::{IcmpError, IcmpErrorKind};
 pub use socket::{
-    ListenerId, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpState, TcpStatus,
+    ListenerId, LossState, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpState,
+    TcpStatus,
 };

@@ -9,10 +9,10 @@ use gannet_wire::checksum::Sum;
 use gannet_wire::tcp::Flags;
 use gannet_wire::tcp::{HEADER_LEN, Options};
 
+use super::bare::{send_bare, send_or_hold};
 use super::connection::{Connection, Cx, Open, State, TimeWait};
 use super::counters::TcpEvent;
 use super::error::TcpError;
-use super::handshake::send_bare;
 use super::header::{self, Outgoing, Template};
 use super::recv::AckOwed;
 use super::sack_blocks::blocks_that_fit;
@@ -657,8 +657,7 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
     let seq = SeqNum(open.send.una.0.wrapping_sub(1));
     let mut out = outgoing(open, ports, cx, (&conn.path, seq, Carries::Nothing));
     out.window = open.recv.advertise();
-    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
-    {
+    if send_or_hold(cx, &mut conn.path, &out) {
         conn.segments_sent += 1;
     }
 }
@@ -666,9 +665,25 @@ pub(super) fn send_keep_alive<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, 
 /// Tells the peer that the connection is no more.
 pub(super) fn send_reset<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
     conn.wake(Instant::FAR_FUTURE);
+    let mut options = Options::NONE;
     let (seq, ack) = match &conn.state {
-        State::Open(open) if open.phase != Phase::Closed => (open.send.max, open.recv.nxt),
-        State::SynReceived(o) => (o.iss + 1, o.irs + 1),
+        State::Open(open) if open.phase != Phase::Closed => {
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-3.2
+            //# Once TSopt has been successfully negotiated, that is both <SYN> and <SYN,ACK>
+            //# contain TSopt, the TSopt MUST be sent in every non-<RST> segment for the duration of
+            //# the connection, and SHOULD be sent in an <RST> segment (see Section 5.2 for
+            //# details).
+            //= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+            //# If an <RST> is being generated because of a user abort, and Snd.TS.OK is set, then a
+            //# Timestamps option SHOULD be included in the <RST>.
+            let stamp = open.timestamp(cx.now);
+            options.timestamps = open.timestamps.then_some((stamp, open.recv.ts_recent));
+            (open.send.max, open.recv.nxt)
+        }
+        State::SynReceived(o) => {
+            options.timestamps = o.options(0, cx.now, true).timestamps;
+            (o.iss + 1, o.irs + 1)
+        }
         _ => return,
     };
     let out = Outgoing {
@@ -679,10 +694,9 @@ pub(super) fn send_reset<D: Driver>(conn: &mut Connection, cx: &mut Cx<'_, D>) {
         flags: Flags::RST | Flags::ACK,
         window: 0,
         urgent: 0,
-        options: Options::NONE,
+        options,
     };
-    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
-    {
+    if send_or_hold(cx, &mut conn.path, &out) {
         conn.segments_sent += 1;
         cx.counters.add(TcpEvent::ResetSent);
     }
@@ -706,8 +720,7 @@ pub(super) fn send_time_wait_ack<D: Driver>(
         urgent: 0,
         options,
     };
-    if cx.ip.resolve(cx.now, &mut conn.path) == Resolution::Ready && send_bare(cx, &conn.path, &out)
-    {
+    if send_or_hold(cx, &mut conn.path, &out) {
         conn.segments_sent += 1;
     }
 }

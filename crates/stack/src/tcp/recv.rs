@@ -13,7 +13,7 @@ use core::time::Duration;
 use gannet_base::Instant;
 use gannet_link::{Driver, Endpoint, Range, Space};
 
-use super::assembler::{Assembler, Limits, Piece};
+use super::assembler::{Assembler, Limits, Memory, Piece};
 use super::autotune::{AutoTune, ReceiverRtt};
 use super::ecn::EcnReceiver;
 use super::recv_queue::RecvQueue;
@@ -50,6 +50,23 @@ impl Piece for OutOfOrder {
 
     fn cost(&self) -> u32 {
         self.0.len.max(PIECE_LEAST).saturating_add(PIECE_OVERHEAD)
+    }
+}
+
+/// The memory of one link, in which an out-of-order piece and its tail can each have a reference.
+struct Blocks<'a, D>(&'a mut Endpoint<D>);
+
+impl<D: Driver> Memory<OutOfOrder> for Blocks<'_, D> {
+    fn release(&mut self, piece: OutOfOrder) {
+        self.0.release(piece.0);
+    }
+
+    // (a peer's memory has but one reference: what lies behind an island is dropped as if lost)
+    fn split_off(&mut self, piece: &mut OutOfOrder, at: u32) -> Option<OutOfOrder> {
+        let shared = piece.0.space == Space::Own && self.0.pool.retain(piece.0);
+        let tail = shared.then(|| OutOfOrder(piece.0.skip(at)))?;
+        piece.0 = piece.0.front(at);
+        Some(tail)
     }
 }
 
@@ -263,6 +280,7 @@ impl Recv {
         range: Range,
     ) {
         let mut rest = range.skip(self.nxt - seq);
+        self.note_filled(self.nxt + rest.len);
         while let Some(island) = self.assembler.start()
             && island.before(self.nxt + rest.len)
         {
@@ -282,6 +300,20 @@ impl Recv {
         self.take_islands(endpoint);
     }
 
+    /// Text from RCV.NXT to `end` arrives: what lies over an island is a duplicate to report, if no
+    /// octets before RCV.NXT are already the first one.
+    //= https://www.rfc-editor.org/rfc/rfc2883#section-4
+    //# (2) Each duplicate contiguous sequence of data received is reported in at most one D-SACK
+    //# block.
+    fn note_filled(&mut self, end: SeqNum) {
+        if let Some((from, to)) = self.assembler.ranges().next()
+            && from.before(end)
+            && !self.sack.has_dsack()
+        {
+            self.sack.on_duplicate((from, to.min(end)));
+        }
+    }
+
     /// Queues one out-of-order range that starts at `seq`.
     pub(super) fn take_out_of_order<D: Driver>(
         &mut self,
@@ -291,13 +323,10 @@ impl Recv {
     ) {
         let (nxt, wnd) = (self.nxt, self.wnd());
         self.sack.on_arrival(seq);
-        let inserted = self.assembler.insert(
-            nxt,
-            wnd,
-            seq,
-            OutOfOrder(range),
-            &mut |piece: OutOfOrder| endpoint.release(piece.0),
-        );
+        let piece = OutOfOrder(range);
+        let inserted = self
+            .assembler
+            .insert(nxt, wnd, seq, piece, &mut Blocks(endpoint));
         if let Some(range) = inserted.duplicate {
             self.sack.on_duplicate(range);
         }
@@ -310,8 +339,7 @@ impl Recv {
             self.nxt += 1 + u32::from(planted!(FinTwice));
             self.finished = true;
             // a peer that sent text behind its FIN: nobody will read it
-            self.assembler
-                .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
+            self.assembler.clear(&mut Blocks(endpoint));
         }
     }
 
@@ -449,8 +477,7 @@ impl Recv {
 
     /// Forgets what arrived out of order.
     pub(super) fn let_go_of_islands<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
-        self.assembler
-            .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
+        self.assembler.clear(&mut Blocks(endpoint));
         // a FIN behind a hole went with it
         if !self.finished {
             self.fin = None;
@@ -502,7 +529,6 @@ impl Recv {
     /// Lets go of everything queued.
     pub(super) fn clear<D: Driver>(&mut self, endpoint: &mut Endpoint<D>) {
         self.queue.clear(endpoint);
-        self.assembler
-            .clear(&mut |piece: OutOfOrder| endpoint.release(piece.0));
+        self.assembler.clear(&mut Blocks(endpoint));
     }
 }

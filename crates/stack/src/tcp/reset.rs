@@ -6,13 +6,12 @@ use gannet_link::Driver;
 use gannet_wire::tcp::Flags;
 use gannet_wire::tcp::Options;
 
+use super::bare::send_or_hold;
 use super::connection::Cx;
 use super::counters::TcpEvent;
-use super::handshake::send_bare;
 use super::header::Outgoing;
 use super::segment::Segment;
 use super::seq::SeqNum;
-use crate::ip::Resolution;
 
 /// RFC 9293 section 3.10.7.1: a reset for `seg`, unless it is one.
 pub(super) fn answer<D: Driver>(
@@ -33,6 +32,15 @@ pub(super) fn answer<D: Driver>(
     } else {
         (SeqNum(0), seg.seq + seg.seq_len(), Flags::RST | Flags::ACK)
     };
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+    //# While still under discussion, to enable research into this area it is now RECOMMENDED that
+    //# when generating an <RST>, if the segment causing the <RST> to be generated contains a
+    //# Timestamps option, the <RST> should also contain a Timestamps option.
+    //= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+    //# In the <RST> segment, SEG.TSecr SHOULD be set to SEG.TSval from the incoming segment and
+    //# SEG.TSval SHOULD be set to zero.
+    let mut options = Options::NONE;
+    options.timestamps = seg.timestamps.map(|(value, _)| (0, value));
     let Ok(mut path) = cx.ip.path(Some(local.ip()), remote.ip()) else {
         return;
     };
@@ -44,9 +52,9 @@ pub(super) fn answer<D: Driver>(
         flags,
         window: 0,
         urgent: 0,
-        options: Options::NONE,
+        options,
     };
-    if cx.ip.resolve(cx.now, &mut path) == Resolution::Ready && send_bare(cx, &path, &out) {
+    if send_or_hold(cx, &mut path, &out) {
         cx.counters.add(TcpEvent::ResetSent);
     }
 }

@@ -32,6 +32,7 @@ use super::rtt::RttEstimator;
 use super::send_queue::SendQueue;
 use super::sent::Sent;
 use super::seq::SeqNum;
+use super::socket::LossState;
 use super::window::{Nagle, WindowScale};
 use crate::config::CongestionControl;
 pub(super) use dormant::RestingSend;
@@ -307,6 +308,17 @@ impl Send {
     pub(super) fn flight(&self) -> u32 {
         let settled = self.sent.sacked().saturating_add(self.sent.lost());
         (self.nxt - self.una).saturating_sub(settled)
+    }
+
+    /// Whether a loss is suspected, or being repaired.
+    pub(super) fn loss_state(&self) -> LossState {
+        let timed_out = self.loss.is_some_and(|end| self.una.before(end));
+        match self.recovery {
+            _ if timed_out => LossState::Loss,
+            Some(_) => LossState::Recovery,
+            None if self.dup_acks > 0 || self.sent.sacked() > 0 => LossState::Disorder,
+            None => LossState::Open,
+        }
     }
 
     /// Bytes queued and never sent.

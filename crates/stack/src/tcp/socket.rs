@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use gannet_base::Instant;
 use gannet_link::{Range, View};
 
 use super::error::TcpError;
@@ -131,6 +132,20 @@ pub enum TcpOption {
     CongestionControl(CongestionControl),
 }
 
+/// What a sender makes of what the peer acknowledges (Linux calls it `tcpi_ca_state`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossState {
+    /// Nothing is missing.
+    #[default]
+    Open,
+    /// Something arrived out of order, or an acknowledgement twice: perhaps a loss.
+    Disorder,
+    /// Fast recovery.
+    Recovery,
+    /// The retransmission timer has expired.
+    Loss,
+}
+
 /// What a connection knows about itself: U-Net's "the application sees the state of its queues".
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpInfo {
@@ -162,6 +177,12 @@ pub struct TcpInfo {
     pub receive_window: u32,
     /// Sent and not acknowledged, bytes.
     pub in_flight: u32,
+    /// Of those what the peer has reported with selective acknowledgements, bytes.
+    pub sacked: u32,
+    /// Whether a loss is suspected, or being repaired.
+    pub loss_state: LossState,
+    /// When the last payload arrived.
+    pub last_received: Option<Instant>,
     /// Written and not sent, bytes.
     pub unsent: u32,
     /// Arrived and not read, bytes.

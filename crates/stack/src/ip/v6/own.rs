@@ -10,6 +10,7 @@ use gannet_link::{Driver, Medium};
 use gannet_wire::nd::{self, Message};
 
 use super::super::layer::Ip;
+use super::super::probe::Duplicate;
 use crate::counters::DropReason;
 use crate::link::{LinkAddress, LinkId};
 
@@ -128,7 +129,7 @@ impl<D: Driver> Ip<D> {
         self.six.own.iter().any(Own::is_tentative)
     }
 
-    pub(super) fn is_ethernet(&self, link: LinkId) -> bool {
+    pub(in crate::ip) fn is_ethernet(&self, link: LinkId) -> bool {
         let link = self.links.get(link);
         link.is_some_and(|l| l.endpoint.capabilities().medium == Medium::Ethernet)
     }
@@ -235,6 +236,13 @@ impl<D: Driver> Ip<D> {
         };
         self.count_drop(DropReason::DuplicateAddress);
         self.drop_address(link, address);
+        if own.origin == Origin::Manual {
+            self.probes.note_duplicate(Duplicate {
+                link,
+                address: address.into(),
+                station: None,
+            });
+        }
         //= https://www.rfc-editor.org/rfc/rfc7217#section-6
         //# We also note that hosts MUST limit the number of tentative addresses that are tried
         //# (rather than indefinitely try a new tentative address until the conflict is resolved).

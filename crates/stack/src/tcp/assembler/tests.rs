@@ -38,11 +38,17 @@ impl Piece for Bytes {
     fn cost(&self) -> u32 {
         100
     }
+}
 
-    fn split_off(&mut self, at: u32) -> Option<Self> {
-        let (split, owed) = (self.split, self.owed);
+impl<F: FnMut(Bytes)> Memory<Bytes> for F {
+    fn release(&mut self, piece: Bytes) {
+        self(piece);
+    }
+
+    fn split_off(&mut self, piece: &mut Bytes, at: u32) -> Option<Bytes> {
+        let (split, owed) = (piece.split, piece.owed);
         split.then(|| Bytes {
-            data: self.data.split_off(at as usize),
+            data: piece.data.split_off(at as usize),
             split,
             owed,
         })

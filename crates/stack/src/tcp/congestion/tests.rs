@@ -88,10 +88,17 @@ fn rfc_3465_slow_start_counts_bytes_up_to_two_segments() {
         c.acked(acked, true);
         assert_eq!(c.cwnd(), 10_000 + growth, "{acked}");
     }
-    let mut c = fresh();
-    c.set_abc_limit(8);
-    c.acked(64_000, true);
-    assert_eq!(c.cwnd(), 18_000);
+    // RFC 9406 section 4.2 raises L, for HyStart++ alone
+    for (control, growth) in [
+        (CongestionControl::NewReno, 2000),
+        (CongestionControl::Dctcp, 2000),
+        (CongestionControl::Cubic, 8000),
+    ] {
+        let mut c = Congestion::new(MSS, control);
+        c.set_abc_limit(8);
+        c.acked(64_000, true);
+        assert_eq!(c.cwnd(), 10_000 + growth, "{control}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! RFC 2018 section 4; RFC 2883 section 4.
 extern crate std;
-use super::super::assembler::Limits;
+use super::super::assembler::{Limits, Memory};
 use super::*;
 use std::vec::Vec;
 
@@ -31,6 +31,17 @@ struct Receiver {
     generator: SackGenerator,
 }
 
+/// Pieces without memory.
+struct Nothing;
+
+impl Memory<Span> for Nothing {
+    fn release(&mut self, _: Span) {}
+
+    fn split_off(&mut self, _: &mut Span, _: u32) -> Option<Span> {
+        None
+    }
+}
+
 impl Receiver {
     fn new() -> Self {
         Self {
@@ -44,7 +55,7 @@ impl Receiver {
         let seq = SeqNum(start);
         let out = self
             .queue
-            .insert(SeqNum(0), 100_000, seq, piece, &mut |_| {});
+            .insert(SeqNum(0), 100_000, seq, piece, &mut Nothing);
         if out.new_bytes > 0 {
             self.generator.on_arrival(seq);
         }

@@ -145,7 +145,8 @@ impl Send {
         //# The slow start and congestion avoidance algorithms MUST be used by a TCP sender to
         //# control the amount of outstanding data being injected into the network.
         let by_congestion = cwnd.saturating_sub(flight);
-        self.cwnd_limited = by_congestion < window.min(queued);
+        // (a window that the application fills exactly is used, though nothing more waits for it)
+        self.cwnd_limited = by_congestion <= window.min(queued);
         let question = SendQuestion {
             queued,
             usable: window.min(by_congestion),

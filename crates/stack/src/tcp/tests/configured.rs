@@ -4,6 +4,8 @@ use core::time::Duration;
 use std::vec;
 use std::vec::Vec;
 
+use gannet_wire::tcp::Flags;
+
 use super::peer::{ACK, Peer, RST, SYN, all_options, mss_only, seg, wire};
 use crate::config::{Config, CongestionControl};
 use crate::tcp::TcpOption;
@@ -63,6 +65,25 @@ fn segments_no_longer_than_a_host_allows() {
         let longest = sent.iter().map(|s| s.payload.len()).max();
         assert_eq!(longest, Some(usize::from(used)));
     }
+}
+
+/// Options given with the call hold from the SYN on, though it leaves at once.
+#[test]
+fn options_of_a_connection_leave_with_its_syn() {
+    let mut p = Peer::new();
+    let options = [
+        TcpOption::MaxSegment(Some(900)),
+        TcpOption::ReceiveBuffer(8000),
+        TcpOption::CongestionControl(CongestionControl::Dctcp),
+        TcpOption::SynRetries(Some(1)),
+    ];
+    let (now, to) = (p.now, p.me);
+    let id = p.host.tcp_connect_with_options(now, None, to, &options);
+    p.id = Some(id.expect("a route"));
+    let syn = p.poll().remove(0);
+    assert_eq!((syn.options.mss, syn.window), (Some(900), 8000));
+    assert_eq!(syn.flags, SYN | Flags::ECE | Flags::CWR, "DCTCP needs ECN");
+    assert_eq!(p.pass(Duration::from_secs(100)).len(), 1, "one more SYN");
 }
 
 #[test]

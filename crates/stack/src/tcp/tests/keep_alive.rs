@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::vec::Vec;
 
-use super::peer::{ACK, Peer, RST, mss_only, seg};
+use super::peer::{ACK, PSH, Peer, RST, mss_only, seg};
 use crate::tcp::{TcpError, TcpOption, TcpState};
 
 fn idle(seconds: u64) -> TcpOption {
@@ -156,5 +156,32 @@ fn a_time_set_by_the_application_stands_for_the_number() {
         assert!(end.flags.contains(RST), "{sent:?}");
         assert_eq!(at.as_secs(), last);
         assert_eq!(p.state(), TcpState::Closed);
+    }
+}
+
+/// What fails the checks of sequence or acknowledgement number may come from anywhere: it neither
+/// puts a probe off nor answers one.
+#[test]
+fn a_segment_that_is_not_acceptable_answers_no_probe() {
+    for (name, forged) in [
+        ("behind the window", seg(ACK, 1_000_000, 1).text(b"x")),
+        (
+            "before the window",
+            seg(ACK, 0u32.wrapping_sub(100_000), 1).text(b"x"),
+        ),
+        ("acknowledges too much", seg(ACK, 1, 1_000_000)),
+        ("acknowledges nothing", seg(PSH, 1, 0).text(b"x")),
+        ("a reset that is not exact", seg(RST, 100, 1)),
+    ] {
+        let mut p = Peer::active(mss_only(1460));
+        p.host.tcp_set_option(p.id(), idle(60));
+        let mut probes = 0;
+        for _ in 0..(660 + 75) / 15 {
+            let sent = p.pass(Duration::from_secs(15));
+            probes += sent.iter().filter(|(_, s)| s.seq == 0).count();
+            p.send(&forged);
+        }
+        assert_eq!(probes, 9, "{name}");
+        assert_eq!(p.state(), TcpState::Closed, "{name}");
     }
 }

@@ -53,6 +53,7 @@ mod syn_received;
 mod syn_sent;
 mod synchronised;
 mod time_wait;
+mod unresolved;
 mod urgent;
 mod user_timeout;
 mod windows;

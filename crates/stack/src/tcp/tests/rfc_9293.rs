@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::vec::Vec;
 
-use super::peer::{ACK, Peer, SYN, URG, all_options, mss_only, seg};
+use super::peer::{ACK, Peer, RST, SYN, URG, all_options, mss_only, seg};
 use crate::tcp::TcpState;
 
 /// The bytes of the next packets.
@@ -167,4 +167,36 @@ fn shld_13_23_the_stack_does_neither_by_itself() {
         p.send(&ack);
         p.pass(Duration::from_millis(20));
     }
+}
+
+/// RFC 7323 sections 3.2 and 5.2: resets of a connection that uses time stamps carry one; a reset
+/// of no connection echoes the stamp of what it answers.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+//= type=test
+//# If an <RST> is being generated because of a user abort, and Snd.TS.OK is set, then a Timestamps
+//# option SHOULD be included in the <RST>.
+//= https://www.rfc-editor.org/rfc/rfc7323#section-5.2
+//= type=test
+//# In the <RST> segment, SEG.TSecr SHOULD be set to SEG.TSval from the incoming segment and
+//# SEG.TSval SHOULD be set to zero.
+#[test]
+fn rfc_7323_section_5_2_resets_carry_time_stamps() {
+    let mut p = Peer::active(all_options());
+    let now = p.write(b"x")[0].options.timestamps.expect("agreed");
+    p.host.tcp_abort(p.now, p.id());
+    let out = p.poll();
+    assert!(out[0].flags.contains(RST));
+    assert_eq!(out[0].options.timestamps, Some(now), "of an abort");
+    let out = p.send(&seg(ACK, 1, 1).stamp(7777, 5));
+    assert!(out[0].flags.contains(RST));
+    assert_eq!(
+        out[0].options.timestamps,
+        Some((0, 7777)),
+        "of no connection"
+    );
+    let out = p.send(&seg(ACK, 1, 1));
+    assert_eq!(out[0].options.timestamps, None, "to one without");
+    let mut p = Peer::active(mss_only(1460));
+    p.host.tcp_abort(p.now, p.id());
+    assert_eq!(p.poll()[0].options.timestamps, None, "not agreed");
 }

@@ -559,3 +559,18 @@ fn an_acknowledgement_from_the_edge_of_the_window() {
     assert_eq!(p.pass_ms(3000), []);
     assert_eq!(briefs(&p.send(&seg(ACK, edge + 2, 11))), [(ACK, 11, 1, 0)]);
 }
+
+/// RFC 7661 section 4.4: a window that is filled to the last octet is used, also when the
+/// application has nothing more to send.
+#[test]
+fn rfc_7661_section_4_4_a_window_that_is_used_exactly_grows() {
+    for (written, grows) in [(10_000, true), (9_000, false)] {
+        let mut p = Peer::active(mss_only(1000));
+        let window = |p: &Peer| p.host.tcp_info(p.id()).expect("open").congestion_window;
+        assert_eq!(window(&p), 10_000);
+        let text = std::vec![7; written as usize];
+        p.write(&text);
+        p.send(&seg(ACK, 1, 2001));
+        assert_eq!(window(&p) > 10_000, grows, "{written}");
+    }
+}
