@@ -1,7 +1,8 @@
 //! Where names live: one directory per network, private to the user.
 //!
 //! ```text
-//! $XDG_RUNTIME_DIR/gannet/<network>/        else  <tmp>/gannet-<uid>/<network>/
+//! the user's directory, see gannet_directory
+//!   <network>/
 //!     <name>.sock     the listening socket
 //!     <name>.lock     locked by the process that has the name, for as long as it lives
 //! ```
@@ -9,19 +10,16 @@
 //! dies, however that happened. So whoever gets the lock may remove the socket it finds: nobody
 //! listens there. (Connecting to see whether somebody answers would be a guess about a moment that
 //! has passed.)
-//!
-//! Every directory from the runtime directory down is opened without following links, then checked
-//! through its descriptor: a directory, ours, closed to others.
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
+use gannet_directory::{Private, TRIES_MAX, enter, give_way, open_base};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Bytes in the longest name.
 pub const NAME_MAX: usize = 64;
@@ -92,23 +90,15 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The directory of `network`, made if it is not there: below `$XDG_RUNTIME_DIR` when that is a
-    /// directory of this user, else below the system's temporary directory.
+    /// The directory of `network`, made if it is not there, in the user's private directory.
     ///
     /// # Errors
     /// `InvalidInput` for a name that cannot be one; `PermissionDenied` when a directory on the way
     /// belongs to somebody else or is open to others; as `mkdir` and `open`.
     pub fn open(network: &str) -> io::Result<Directory> {
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute() && open_private_base(path).is_ok());
-        match runtime {
-            Some(runtime) => Self::open_below(&runtime, network),
-            None => {
-                let own = format!("gannet-{}", rustix::process::geteuid().as_raw());
-                Self::descend(&std::env::temp_dir(), &own, network)
-            }
-        }
+        let network = Name::new(network)?;
+        // Sockets with longer paths are reached by way of the descriptor.
+        Self::descend(gannet_directory::open(usize::MAX)?, network)
     }
 
     /// The same below a runtime directory of the caller's choice.
@@ -116,14 +106,15 @@ impl Directory {
     /// # Errors
     /// As [`Directory::open`].
     pub fn open_below(runtime: &Path, network: &str) -> io::Result<Directory> {
-        Self::descend(runtime, "gannet", network)
+        let network = Name::new(network)?;
+        let base = open_base(runtime)?;
+        let path = runtime.join("gannet");
+        let fd = enter(&base, OsStr::new("gannet"), &path)?;
+        Self::descend(Private { fd, path }, network)
     }
 
-    fn descend(base: &Path, first: &str, network: &str) -> io::Result<Directory> {
-        let network = Name::new(network)?;
-        let fd = open_base(base)?;
-        let path = base.join(first);
-        let parent = enter(&fd, OsStr::new(first), &path)?;
+    fn descend(base: Private, network: Name) -> io::Result<Directory> {
+        let Private { fd: parent, path } = base;
         let path = path.join(network.as_str());
         let fd = enter(&parent, OsStr::new(network.as_str()), &path)?;
         Ok(Directory {
@@ -165,7 +156,7 @@ impl Directory {
     /// `AddrInUse` when a living process has it; as `open`, `flock`, `unlink`.
     pub(crate) fn claim(&self, name: &Name) -> io::Result<Claim> {
         // A lock on a file that its owner has just removed locks nothing: look, and try again.
-        for turn in 0..LOCK_TRIES {
+        for turn in 0..TRIES_MAX {
             let fd = self.fd()?;
             let lock = match open_lock(&fd, name) {
                 Ok(lock) => lock,
@@ -223,17 +214,6 @@ fn remove(directory: &OwnedFd, file: &str) -> io::Result<()> {
     }
 }
 
-/// How often a file or directory may vanish under us before we give up.
-const LOCK_TRIES: u32 = 64;
-
-/// It vanished again. Who waits for a directory's lock in the kernel gets it when the directory has
-/// just been removed: several that come and go at once could keep one out for all of its tries.
-fn give_way(turn: u32) {
-    if turn >= 4 {
-        std::thread::sleep(Duration::from_micros(50 * u64::from(turn)));
-    }
-}
-
 /// A name that this process has. Dropped, it is free again and nothing is left of it.
 #[derive(Debug)]
 pub(crate) struct Claim {
@@ -252,79 +232,6 @@ impl Drop for Claim {
         // fails while others are in the network
         let _ = rustix::fs::rmdir(&self.path);
     }
-}
-
-const OPEN_DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::CLOEXEC);
-
-/// Opens the directory that ours goes into: nobody but its owner may be able to rename ours.
-fn open_base(path: &Path) -> io::Result<OwnedFd> {
-    let fd = rustix::fs::openat(CWD, path, OPEN_DIRECTORY, Mode::empty())
-        .map_err(|error| about(path, error.into()))?;
-    let stat = rustix::fs::fstat(&fd)?;
-    let trusted = stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw();
-    let sticky = stat.st_mode & 0o1000 != 0;
-    if !trusted || (stat.st_mode & 0o022 != 0 && !sticky) {
-        let why = "others may rename what is in it";
-        return Err(denied(
-            path,
-            why,
-            "set XDG_RUNTIME_DIR to a private directory",
-        ));
-    }
-    Ok(fd)
-}
-
-/// As [`open_base`], and the directory is this user's own.
-fn open_private_base(path: &Path) -> io::Result<OwnedFd> {
-    let fd = open_base(path)?;
-    check_private(path, &rustix::fs::fstat(&fd)?)?;
-    Ok(fd)
-}
-
-/// Makes the directory `name` in `parent` if it is not there, and opens it.
-fn enter(parent: &impl AsFd, name: &OsStr, path: &Path) -> io::Result<OwnedFd> {
-    // Somebody who leaves may remove it between the two calls.
-    for turn in 0..LOCK_TRIES {
-        match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(about(path, error.into())),
-        }
-        let flags = OPEN_DIRECTORY | OFlags::NOFOLLOW;
-        match rustix::fs::openat(parent, name, flags, Mode::empty()) {
-            Ok(fd) => {
-                check_private(path, &rustix::fs::fstat(&fd)?)?;
-                return Ok(fd);
-            }
-            Err(Errno::NOENT) => give_way(turn),
-            Err(error) => return Err(about(path, error.into())),
-        }
-    }
-    Err(about(path, Errno::NOENT.into()))
-}
-
-fn check_private(path: &Path, stat: &Stat) -> io::Result<()> {
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(denied(
-            path,
-            "it belongs to another user",
-            "remove it, or set XDG_RUNTIME_DIR",
-        ));
-    }
-    if stat.st_mode & 0o077 != 0 {
-        return Err(denied(path, "it is open to other users", "chmod 700"));
-    }
-    Ok(())
-}
-
-fn denied(path: &Path, why: &str, remedy: &str) -> io::Error {
-    let text = format!("{} cannot be used: {why}; try: {remedy}", path.display());
-    io::Error::new(io::ErrorKind::PermissionDenied, text)
-}
-
-fn about(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

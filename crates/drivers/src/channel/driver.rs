@@ -8,39 +8,76 @@ use gannet_link::{
     Capabilities, Doorbell, Driver, Frame, LinkState, PeerDriver, Pool, Range, Slot, View,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use rustix::fs::{OFlags, fcntl_setfl, readlinkat_raw};
+use rustix::fs::{CWD, Mode, OFlags, readlinkat_raw};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Wakes the other process: its event descriptor.
+/// Wakes the other process: a pipe that it reads.
+///
+/// Flags of a descriptor belong to its file description, which both sides would share: a peer that
+/// clears O_NONBLOCK and fills the pipe would stop this process in its next `write`. So the pipe is
+/// opened anew, and the peer's description is closed.
 #[derive(Debug)]
-pub struct EventDoorbell(OwnedFd);
+pub struct PipeDoorbell(OwnedFd);
 
-impl EventDoorbell {
-    /// `None` when `fd`, which somebody sent, is not an event descriptor: a write to anything else
-    /// could block or do harm.
+impl PipeDoorbell {
+    /// `None` when `fd`, which the peer sent, is not a pipe: a write to anything else could block
+    /// or do harm.
     pub(crate) fn new(fd: OwnedFd) -> Option<Self> {
-        let mut space = [MaybeUninit::uninit(); 32];
+        let mut space = [MaybeUninit::uninit(); 64];
         let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let (kind, _) = readlinkat_raw(rustix::fs::CWD, link, &mut space).ok()?;
-        fcntl_setfl(&fd, OFlags::NONBLOCK | OFlags::RDWR).ok()?;
-        (*kind == *b"anon_inode:[eventfd]").then_some(EventDoorbell(fd))
+        let (kind, _) = readlinkat_raw(CWD, &*link, &mut space).ok()?;
+        // No file has such a name: those of file systems begin with a slash.
+        if !kind.starts_with(b"pipe:[") {
+            return None;
+        }
+        // With a read end of its own a ring raises no SIGPIPE once the peer has closed its.
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        rustix::fs::open(&*link, flags, Mode::empty())
+            .ok()
+            .map(PipeDoorbell)
     }
 }
 
-impl Doorbell for EventDoorbell {
+impl Doorbell for PipeDoorbell {
     fn ring(&self) {
-        // Fails only when the counter is at its end, and then the other side is awake for sure.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        // Fails when the pipe is full, and then the other side has been woken.
+        let _ = rustix::io::write(&self.0, b"w");
     }
 }
+
+/// What wakes this side: the pipe's read end, whose description no other process has. The write end
+/// stays open, so that a peer that closes its own does not make the read end readable for ever.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+impl Wake {
+    pub(crate) fn new() -> io::Result<Wake> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // One page has room for thousands of rings, and users have a limit of pages.
+        let _ = fcntl_setpipe_size(&write, DRAINED);
+        Ok(Wake { read, write })
+    }
+
+    /// What the peer is given to ring with.
+    pub(crate) fn write_end(&self) -> BorrowedFd<'_> {
+        self.write.as_fd()
+    }
+}
+
+/// Bytes in the smallest pipe.
+const DRAINED: usize = 4096;
 
 /// What a finished handshake leaves.
 pub(crate) struct Parts {
-    pub(crate) driver: PeerDriver<EventDoorbell>,
-    pub(crate) wake: OwnedFd,
+    pub(crate) driver: PeerDriver<PipeDoorbell>,
+    pub(crate) wake: Wake,
     pub(crate) control: OwnedFd,
     pub(crate) own_name: Name,
     pub(crate) peer_name: Name,
@@ -55,8 +92,8 @@ pub(crate) struct Parts {
 /// read; nothing can be sent, and blocks that were on their way to it stay in flight until the
 /// caller says [`Pool::complete_all`].
 pub struct Channel {
-    driver: PeerDriver<EventDoorbell>,
-    wake: OwnedFd,
+    driver: PeerDriver<PipeDoorbell>,
+    wake: Wake,
     /// Readable when the other process has closed its end or died.
     death: OwnedFd,
     /// Kept open for as long as the channel lives: its end is the death notice.
@@ -140,13 +177,13 @@ impl Channel {
 
     /// Readable when the other side has rung: poll it after [`Driver::arm`] said `true`.
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        self.wake.read.as_fd()
     }
 
     /// Forgets rings so far; after waking up, before looking at the rings.
     pub fn drain_wake(&self) {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.wake, &mut count);
+        let mut rings = [0; DRAINED];
+        let _ = rustix::io::read(&self.wake.read, &mut rings);
     }
 
     /// Readable when the other process has closed the channel or died, by SIGKILL too, even if a
@@ -256,5 +293,72 @@ impl Driver for Channel {
         } else {
             self.driver.state()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::fcntl_setfl;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Long enough for anything but a hang.
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_peer_that_makes_its_pipe_block_does_not_stop_the_ringer() {
+        let wake = Wake::new().unwrap();
+        let peers = wake.write_end().try_clone_to_owned().unwrap();
+        let bell = PipeDoorbell::new(wake.write_end().try_clone_to_owned().unwrap()).unwrap();
+        while rustix::io::write(&peers, &[0; 512]).is_ok() {}
+        fcntl_setfl(&peers, OFlags::WRONLY).unwrap();
+        let (done, waits) = mpsc::channel();
+        std::thread::spawn(move || {
+            bell.ring();
+            done.send(()).unwrap();
+        });
+        waits.recv_timeout(LONG).expect("ringing does not block");
+        // The sleeper reads a description of its own: what the peer does to its own is no matter.
+        let mut bytes = [0; DRAINED];
+        while rustix::io::read(&wake.read, &mut bytes).is_ok() {}
+        assert_eq!(
+            rustix::io::read(&wake.read, &mut bytes),
+            Err(rustix::io::Errno::AGAIN)
+        );
+    }
+
+    #[test]
+    fn only_pipes_are_rung() {
+        let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
+        assert!(PipeDoorbell::new(event).is_none());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(PipeDoorbell::new(file.into()).is_none());
+    }
+
+    #[test]
+    fn a_peer_that_leaves_does_not_keep_the_sleeper_awake() {
+        let wake = Wake::new().unwrap();
+        let bell = PipeDoorbell::new(wake.write_end().try_clone_to_owned().unwrap()).unwrap();
+        let is_readable = || {
+            let mut fds = [PollFd::new(&wake.read, PollFlags::IN)];
+            poll(&mut fds, Some(&Timespec::default())).unwrap() > 0
+        };
+        assert!(!is_readable());
+        bell.ring();
+        assert!(is_readable());
+        drop(bell);
+        let mut bytes = [0; DRAINED];
+        assert_eq!(rustix::io::read(&wake.read, &mut bytes), Ok(1));
+        assert!(!is_readable());
+    }
+
+    /// A pipe without readers would raise SIGPIPE.
+    #[test]
+    fn a_peer_without_a_read_end_can_be_rung() {
+        let Wake { read, write } = Wake::new().unwrap();
+        let bell = PipeDoorbell::new(write).unwrap();
+        drop(read);
+        assert_eq!(rustix::io::write(&bell.0, b"w"), Ok(1));
     }
 }

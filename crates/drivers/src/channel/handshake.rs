@@ -14,14 +14,13 @@
 
 use super::config::{HugePages, Options};
 use super::directory::Name;
-use super::driver::{Channel, EventDoorbell, Parts};
+use super::driver::{Channel, Parts, PipeDoorbell, Wake};
 use super::message::{self, Hello, Message};
 use super::sys::{HUGE_PAGE, SharedMemory, peer_credentials};
 use gannet_base::{Reason, reasons};
 use gannet_link::peer::own_pool;
 use gannet_link::{Endpoint, Layout, Memory, PeerDriver};
 use rustix::cmsg_space;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
@@ -52,7 +51,7 @@ reasons! {
         Name => "name",
         /// Memory without seals, of another size, or that cannot be mapped.
         Memory => "memory",
-        /// A doorbell that is not an event descriptor.
+        /// A doorbell that is not a pipe.
         Doorbell => "doorbell",
         /// The other side went away in the middle.
         Closed => "closed",
@@ -75,7 +74,7 @@ impl Fault {
             Fault::Layout => "a memory layout out of bounds",
             Fault::Name => "a name that cannot be one, or the same name on both sides",
             Fault::Memory => "memory that is not sealed, not of the announced size or not mappable",
-            Fault::Doorbell => "a doorbell that is not an event descriptor",
+            Fault::Doorbell => "a doorbell that is not a pipe",
             Fault::Closed => "the other side went away during the handshake",
             Fault::TimedOut => "the other side did not finish the handshake in time",
             Fault::Resources => "no memory or no descriptors left for another channel",
@@ -110,7 +109,7 @@ impl Fault {
 pub(crate) struct Offer {
     memory: Arc<SharedMemory>,
     file: OwnedFd,
-    wake: OwnedFd,
+    wake: Wake,
     layout: Layout,
 }
 
@@ -122,7 +121,7 @@ impl Offer {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let (memory, file, layout) = make_memory(options)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = Wake::new()?;
         Ok(Offer {
             memory: Arc::new(memory),
             file,
@@ -138,7 +137,7 @@ impl Offer {
             layout: self.layout,
             pid: rustix::process::getpid().as_raw_nonzero().get(),
         });
-        let fds = [self.file.as_fd(), self.wake.as_fd()];
+        let fds = [self.file.as_fd(), self.wake.write_end()];
         send_message(socket, &hello, &fds)
     }
 
@@ -210,7 +209,7 @@ impl Theirs {
         if hello.name == own.name {
             return Err(Fault::Name);
         }
-        let bell = EventDoorbell::new(bell).ok_or(Fault::Doorbell)?;
+        let bell = PipeDoorbell::new(bell).ok_or(Fault::Doorbell)?;
         let memory = SharedMemory::open(file.as_fd(), hello.layout.bytes());
         let memory = memory.map_err(|_| Fault::Memory)?;
         if own.huge_pages != HugePages::Never {
@@ -228,7 +227,7 @@ impl Theirs {
 pub(crate) struct Verified {
     hello: Hello,
     memory: Arc<dyn Memory>,
-    bell: EventDoorbell,
+    bell: PipeDoorbell,
 }
 
 impl Verified {

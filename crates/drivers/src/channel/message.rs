@@ -16,7 +16,7 @@ pub const BYTES: usize = 112;
 /// What every message starts with.
 pub const MAGIC: [u8; 8] = *b"gannetCH";
 /// The version spoken here. Both sides must speak the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const NAME_AT: usize = 45;
 const _: () = assert!(NAME_AT + NAME_MAX <= BYTES, "the longest name fits");

@@ -31,9 +31,11 @@ pub mod listener;
 pub mod message;
 mod sys;
 
+pub(crate) use sys::{PeerCredentials, peer_credentials};
+
 pub use config::{HugePages, Options};
 pub use connector::Connector;
 pub use directory::Directory;
-pub use driver::{Channel, EventDoorbell};
+pub use driver::{Channel, PipeDoorbell};
 pub use handshake::Fault;
 pub use listener::Listener;

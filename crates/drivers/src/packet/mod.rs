@@ -6,10 +6,13 @@
 //!
 //! * `socket.rs`: [`PacketDriver`]: opening, capabilities, state.
 //! * `ring.rs`: memory that the kernel puts small frames into.
+//! * `claim.rs`: [`Claim`]: what programs of one interface must not share.
 //! * `sys.rs`: socket options, addresses and memory that only libc speaks.
 
+mod claim;
 mod ring;
 mod socket;
 mod sys;
 
+pub use claim::{Claim, Holder, interface_number};
 pub use socket::{Options, PacketDriver, PacketSocket};

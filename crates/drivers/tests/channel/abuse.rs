@@ -5,6 +5,7 @@ use crate::support::{Other, accept, descriptors, network, now, options, until};
 use gannet_drivers::channel::{Fault, Options};
 use gannet_drivers::{Connector, Directory, Listener};
 use gannet_link::{Layout, LinkState};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -53,7 +54,7 @@ fn cases() -> Vec<Case> {
     let two = || vec![good_memory(), bell()];
     let many = |n: usize| (0..n).map(|_| bell()).collect::<Vec<_>>();
     let file = std::fs::File::open("/dev/zero").unwrap();
-    let (pipe, _other) = std::io::pipe().unwrap();
+    let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
     let without = |missing: SealFlags| memory(LAYOUT.bytes(), seals() & !missing);
     vec![
         case(Fault::Magic, b"hello".to_vec(), two()),
@@ -70,11 +71,7 @@ fn cases() -> Vec<Case> {
         case(Fault::Descriptors, good.clone(), many(3)),
         case(Fault::Descriptors, good.clone(), many(253)),
         case(Fault::Doorbell, good.clone(), vec![bell(), good_memory()]),
-        case(
-            Fault::Doorbell,
-            good.clone(),
-            vec![good_memory(), pipe.into()],
-        ),
+        case(Fault::Doorbell, good.clone(), vec![good_memory(), event]),
         case(Fault::Memory, good.clone(), vec![file.into(), bell()]),
         case(Fault::Memory, good.clone(), vec![bell(), bell()]),
         case(Fault::Memory, hello("evil", huge), two()),

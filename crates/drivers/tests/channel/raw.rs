@@ -4,12 +4,12 @@ use gannet_drivers::Directory;
 use gannet_drivers::channel::directory::Name;
 use gannet_drivers::channel::message::{Hello, Message};
 use gannet_link::Layout;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketType, connect, recvmsg, sendmsg, socket,
 };
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -59,7 +59,9 @@ pub(crate) fn memory(bytes: usize, sealed: SealFlags) -> OwnedFd {
 }
 
 pub(crate) fn bell() -> OwnedFd {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
+    pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+        .unwrap()
+        .1
 }
 
 /// Sends `bytes` with `fds` attached; at most 253, which is what the kernel takes.

@@ -46,7 +46,7 @@ fn s6_each_field_is_checked() {
         (good[..BYTES - 1].to_vec(), Fault::Length),
         (long, Fault::Length),
         (with(0, b'G'), Fault::Magic),
-        (with(8, 2), Fault::Version),
+        (with(8, 1), Fault::Version),
         (bad_layout(20, 0), Fault::Layout),
         (bad_layout(20, 3), Fault::Layout),
         (bad_layout(24, 1 << 21), Fault::Layout),
