@@ -45,12 +45,20 @@ pub struct Figures {
     pub pacing_rate: u32,
     /// Bytes that arrived out of order.
     pub out_of_order: u32,
+    /// Bytes that the peer has reported with selective acknowledgements.
+    pub sacked: u32,
+    /// `tcpi_ca_state`: 0 open, 1 disorder, 3 recovery, 4 loss.
+    pub loss_state: u32,
+    /// Milliseconds since the last payload arrived; 0 before the first.
+    pub since_received: u32,
+    /// The congestion control in use: its place among [`crate::options::CONGESTION`], plus one.
+    pub congestion_control: u32,
 }
 
 /// Those that have words of their own in every slot; the others are where a carrier's slot, which
 /// is no socket of a program, has no options.
 pub(crate) const WORDS: usize = 12;
-const ALL: usize = 19;
+const ALL: usize = 23;
 
 const _: () = assert!(ALL - WORDS <= crate::layout::slot::OPTION_COUNT);
 
@@ -76,6 +84,10 @@ impl Figures {
             segments_received,
             pacing_rate,
             out_of_order,
+            sacked,
+            loss_state,
+            since_received,
+            congestion_control,
         } = *self;
         [
             rtt,
@@ -97,6 +109,10 @@ impl Figures {
             segments_received,
             pacing_rate,
             out_of_order,
+            sacked,
+            loss_state,
+            since_received,
+            congestion_control,
         ]
     }
 }
@@ -128,6 +144,10 @@ impl PeerSlot<'_> {
             segments_received: word(16),
             pacing_rate: word(17),
             out_of_order: word(18),
+            sacked: word(19),
+            loss_state: word(20),
+            since_received: word(21),
+            congestion_control: word(22),
         }
     }
 }
@@ -175,6 +195,10 @@ mod tests {
             segments_received: 17,
             pacing_rate: 18,
             out_of_order: 19,
+            sacked: 20,
+            loss_state: 21,
+            since_received: 22,
+            congestion_control: 23,
         };
         slot.set_figures(&figures);
         assert_eq!(slot.figures(), figures);

@@ -1,18 +1,19 @@
 //! Where everything lies in an arena. All offsets in bytes.
 //!
 //! ```text
-//! header | processes | allocated slots | holders | sleepers | news rings | log
-//! slots | byte rings
+//! header | processes | sleepers | news rings | log | slots       every program maps these
+//! allocated slots | holders                                      only the own program's processes
+//! byte rings                                                     mapped when a slot is used
 //! ```
-//! The memory is sparse: what nobody touched costs nothing.
+//! The memory is sparse: what no process touched costs nothing.
 
 /// Tells an arena of this layout from anything else.
-pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0005;
+pub(crate) const MAGIC: u64 = 0x6761_6e6e_6574_0007;
 
 /// Processes of one program at a time.
-pub const PROCESSES: usize = 512;
+pub const PROCESSES: usize = 4096;
 /// Things that sleep on many streams at once (epoll sets), of one program.
-pub(crate) const SLEEPERS: usize = 1024;
+pub(crate) const SLEEPERS: usize = 8192;
 /// Other programs that one program has streams with, before news stops being sorted.
 pub(crate) const NEWS_RINGS: usize = 64;
 /// Entries of a news ring.
@@ -86,7 +87,7 @@ impl Geometry {
     }
 
     pub(crate) fn allocated(self) -> usize {
-        HEADER + PROCESSES * PROCESS_BYTES
+        self.shared_len()
     }
 
     /// The slots which process `n` holds.
@@ -95,8 +96,7 @@ impl Geometry {
     }
 
     pub(crate) fn sleeper(self, n: usize) -> usize {
-        let first = self.allocated() + (1 + PROCESSES) * self.bitmap_words() * 8;
-        first.next_multiple_of(64) + (n % SLEEPERS) * SLEEPER_BYTES
+        HEADER + PROCESSES * PROCESS_BYTES + (n % SLEEPERS) * SLEEPER_BYTES
     }
 
     fn first_news(self) -> usize {
@@ -127,9 +127,28 @@ impl Geometry {
         first + (n & (self.slots - 1)) as usize * SLOT_BYTES
     }
 
+    /// Length of what every program maps that has a stream with this one.
+    pub(crate) fn shared_len(self) -> usize {
+        (self.slot(0) + self.slots() * SLOT_BYTES).next_multiple_of(4096)
+    }
+
+    /// Length of all but the rings.
+    pub(crate) fn head_len(self) -> usize {
+        let bitmaps = (1 + PROCESSES) * self.bitmap_words() * 8;
+        (self.allocated() + bitmaps).next_multiple_of(4096)
+    }
+
     pub(crate) fn bytes_of(self, n: u32) -> usize {
-        let first = (self.slot(0) + self.slots() * SLOT_BYTES).next_multiple_of(4096);
-        first + (n & (self.slots - 1)) as usize * self.ring_len()
+        self.head_len() + (n & (self.slots - 1)) as usize * self.ring_len()
+    }
+
+    /// The same with fewer slots, as many as `bytes` are enough for.
+    pub fn within(self, bytes: u64) -> Geometry {
+        let mut fitting = self.clamped();
+        while fitting.len() > bytes && fitting.slots > *SLOTS.start() {
+            fitting.slots /= 2;
+        }
+        fitting
     }
 
     /// Length of the whole arena.
@@ -162,6 +181,10 @@ pub(crate) mod header {
     pub(crate) const SLEEPS: usize = 44;
     /// Entries of processes that were ever used, counted from the first.
     pub(crate) const ENTRIES: usize = 48;
+    /// Sleepers that were ever used, counted from the first.
+    pub(crate) const SLEEPERS: usize = 52;
+    /// Set while the carrier looks for slots that no process holds.
+    pub(crate) const SWEEPING: usize = 56;
     // The log's line.
     /// Set when somebody wants to know which sockets are carried.
     pub(crate) const LOG_WANTED: usize = 128;
@@ -185,7 +208,10 @@ pub(crate) mod log {
 
 /// Words of a process's entry.
 pub(crate) mod process {
-    pub(crate) const PID: usize = 0;
+    /// Which process, and how many there were before, see `arena/processes.rs`.
+    pub(crate) const OWNER: usize = 0;
+    /// The PID namespace of its number.
+    pub(crate) const NAMESPACE: usize = 8;
 }
 
 /// Words of a sleeper.
@@ -231,6 +257,10 @@ pub(crate) mod slot {
     pub(crate) const WOKEN_WRITER: usize = 76;
     pub(crate) const URGENT_READ: usize = 80;
     pub(crate) const READ_LOCK: usize = 88;
+    /// Of what is not a stream: the inode of the Unix socket that keeps it reachable.
+    pub(crate) const BACKING: usize = 96;
+    /// Of a stream: the inode of the other end's socket.
+    pub(crate) const PEER_INODE: usize = 104;
     // Who waits.
     pub(crate) const READER_ARMED: usize = 128;
     pub(crate) const WRITER_ARMED: usize = 132;
@@ -249,9 +279,13 @@ pub(crate) mod slot {
     pub(crate) const OPENED: usize = 232;
     /// Why the stream was broken off, an errno; 0: no particular reason.
     pub(crate) const REASON: usize = 240;
+    /// Groups of processes of which one may hold it, see `arena/holders.rs`.
+    pub(crate) const HOLDERS: usize = 248;
     // Addresses: a word of port and family, then 16 bytes.
     pub(crate) const LOCAL: usize = 256;
     pub(crate) const REMOTE: usize = 280;
+    /// Random: part of the name with which an opening end connects.
+    pub(crate) const NONCE: usize = 304;
     // What all holders share, and the other end reads often: nothing that changes with each call.
     pub(crate) const FLAGS: usize = 328;
     pub(crate) const OPTION_TURN: usize = 332;
@@ -283,12 +317,9 @@ mod tests {
             assert!(geometry.is_sane());
             let bitmap = geometry.bitmap_words() * 8;
             let places = [
-                (0, header::ENTRIES + 4),
+                (0, header::SWEEPING + 4),
                 (geometry.process(0), PROCESS_BYTES),
                 (geometry.process(PROCESSES - 1), PROCESS_BYTES),
-                (geometry.allocated(), bitmap),
-                (geometry.held_by(0), bitmap),
-                (geometry.held_by(PROCESSES - 1), bitmap),
                 (geometry.sleeper(0), SLEEPER_BYTES),
                 (geometry.sleeper(SLEEPERS - 1), SLEEPER_BYTES),
                 (geometry.news(0), 128),
@@ -297,6 +328,11 @@ mod tests {
                 (geometry.news(NEWS_RINGS - 1), NEWS_BYTES),
                 (geometry.slot(0), SLOT_BYTES),
                 (geometry.slot(geometry.slots - 1), SLOT_BYTES),
+                (geometry.shared_len(), 0),
+                (geometry.allocated(), bitmap),
+                (geometry.held_by(0), bitmap),
+                (geometry.held_by(PROCESSES - 1), bitmap),
+                (geometry.head_len(), 0),
                 (geometry.bytes_of(0), geometry.ring_len()),
                 (geometry.bytes_of(geometry.slots - 1), geometry.ring_len()),
             ];

@@ -6,11 +6,12 @@
 //! * [`Stream`]: bytes from one end to the other, in user space
 //! * [`lock`]: among the threads and processes of one program; survives its holder's death
 //! * [`news`]: which of many streams changed; [`bell`]: what wakes whoever waits for that
-//! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile
+//! * [`meet`]: how two ends find each other; [`name`]: what they are called meanwhile;
+//!   [`network`]: where those names lie, and which users may use them
 //! * [`datagram`]: records of a stream that are datagrams; [`Record`]: one that was received
 //! * [`log`]: which sockets were carried and which were not, for people
 //! * [`Peers`]: the mapped arenas of other programs; [`service`]: what is asked of the carrier
-//! * [`golang`]: where Go programs make their system calls
+//! * [`Heap`]: memory without locks, for what runs inside of other programs
 //! * [`sandbox`]: processes that gave up most system calls
 //! * [`Turns`]: who accepts, where several processes share a listener
 //! * [`Spin`]: how long to look before sleeping
@@ -20,9 +21,11 @@
 
 mod arena;
 pub mod bell;
+pub mod credentials;
 pub mod datagram;
+mod fault;
 mod figures;
-pub mod golang;
+mod heap;
 mod layout;
 mod lingering;
 pub mod lock;
@@ -30,6 +33,7 @@ pub mod log;
 pub mod meet;
 mod memory;
 pub mod name;
+pub mod network;
 pub mod news;
 pub mod options;
 #[cfg(test)]
@@ -45,10 +49,13 @@ mod stream;
 mod turns;
 mod urgent;
 
-pub use arena::{Arena, HostId, Made, TRANSIT, file_name};
+pub use arena::{Arena, HostId, Made, TRANSIT, UNKNOWN, file_name, pid_namespace};
 pub use figures::Figures;
+pub use heap::Heap;
 pub use layout::{Geometry, PROCESSES};
 pub use lingering::Lingering;
+pub use memory::lock_future;
+pub use network::Network;
 pub use news::Watcher;
 pub use options::Opt;
 pub use peers::Peers;

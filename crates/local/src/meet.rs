@@ -1,7 +1,7 @@
 //! How two ends of a stream meet.
 //!
 //! ```text
-//! opener:   takes a slot, writes both addresses into it
+//! opener:   takes a slot, writes both addresses and a random number into it
 //!           socket, bind to its connector name, connect to the listener's name
 //! acceptor: accept: the name tells which slot; looks into it, takes a slot of its own
 //!           sends the welcome: which slot that is, or why there is none
@@ -9,15 +9,23 @@
 //! ```
 //! Between two programs the stream is open as soon as the listener has it in its queue, as in TCP;
 //! a stream to the carrier is open when the carrier says so.
+//!
+//! Neither end believes the other. The acceptor looks at the credentials of the opening process;
+//! the connector's name, which no other process can have, ends with the number in the slot; the
+//! address it comes from is one that its program has. The opener looks whether the slot that the
+//! welcome names has the opener's own as its other end.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, HostId};
 use crate::lock;
-use crate::name::{self, Family, Place};
+use crate::name::{self, Family, Place, Target};
+use crate::network::{Network, stream_socket};
 use crate::peers::Peers;
-use crate::slot::{Kind, SlotName, State, flags};
+use crate::service;
+use crate::slot::{Kind, OwnSlot, SlotName, State, flags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrUnix, SocketFlags};
+use rustix::rand::GetRandomFlags;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -49,10 +57,6 @@ pub struct Wish {
     pub socket: SocketFlags,
 }
 
-fn socket(flags: SocketFlags) -> Result<OwnedFd, Errno> {
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-}
-
 /// The inode of a descriptor.
 ///
 /// # Errors
@@ -61,21 +65,21 @@ pub fn inode(fd: impl AsFd) -> Result<u64, Errno> {
     Ok(rustix::fs::fstat(fd)?.st_ino)
 }
 
-/// Opens a stream to one of `names`, the first that takes it; `carried` when that is the carrier.
-/// `holder` is this process's entry in the arena.
+/// Opens a stream to `target`; `carried` when that is the carrier. `holder` is this process's entry
+/// in the arena.
 ///
 /// # Errors
-/// `CONNREFUSED` when nobody listens at any; `NOBUFS` when the arena has no slot left; what the
+/// `CONNREFUSED` when no process listens there; `NOBUFS` when the arena has no slot left; what the
 /// kernel says.
 pub fn open(
     peers: &Peers,
     holder: usize,
     wish: Wish,
     carried: bool,
-    names: &mut dyn Iterator<Item = SocketAddrUnix>,
+    target: Target,
 ) -> Result<Met, Errno> {
     let met = prepare(peers, holder, wish, carried)?;
-    connect(peers, holder, met, names)
+    connect(peers, holder, met, target)
 }
 
 /// The first half of [`open`]: a stream that nobody knows of yet. What is noted in its slot now is
@@ -85,10 +89,8 @@ pub fn open(
 /// As [`open`].
 pub fn prepare(peers: &Peers, holder: usize, wish: Wish, carried: bool) -> Result<Met, Errno> {
     let arena = peers.own();
-    let fd = socket(wish.socket)?;
-    let slot = arena
-        .allocate(holder, wish.local.port().into())
-        .ok_or(Errno::NOBUFS)?;
+    let fd = stream_socket(wish.socket)?;
+    let slot = arena.allocate(holder, 0).ok_or(Errno::NOBUFS)?;
     let prepared = set_up(peers, &fd, slot, wish, carried);
     if let Err(error) = prepared {
         give_up(peers, holder, slot);
@@ -105,20 +107,53 @@ pub fn prepare(peers: &Peers, holder: usize, wish: Wish, carried: bool) -> Resul
 ///
 /// # Errors
 /// As [`open`].
-pub fn connect(
+pub fn connect(peers: &Peers, holder: usize, met: Met, target: Target) -> Result<Met, Errno> {
+    let network = peers.network();
+    let reached = match reach(&met.fd, target.names(*network)) {
+        // Nothing is there, or this process sees nothing of it.
+        Err(Errno::CONNREFUSED | Errno::ACCESS) if !network.is_visible() => {
+            service::connect(network, peers.own().host(), &met.fd, target)
+        }
+        other => other,
+    };
+    opened_if(peers, holder, met, reached)
+}
+
+/// As [`connect`], to the first of `names` that takes it.
+///
+/// # Errors
+/// As [`open`].
+pub fn connect_by(
     peers: &Peers,
     holder: usize,
     met: Met,
-    names: &mut dyn Iterator<Item = SocketAddrUnix>,
+    names: impl Iterator<Item = SocketAddrUnix>,
 ) -> Result<Met, Errno> {
-    let mut outcome = Err(Errno::CONNREFUSED);
+    let reached = reach(&met.fd, names);
+    opened_if(peers, holder, met, reached)
+}
+
+/// Connects `fd` to the first of `names` that takes it.
+///
+/// # Errors
+/// `CONNREFUSED` when none does; what the kernel says.
+pub fn reach(fd: impl AsFd, names: impl Iterator<Item = SocketAddrUnix>) -> Result<(), Errno> {
     for name in names {
-        outcome = rustix::net::connect(&met.fd, &name);
-        if outcome != Err(Errno::CONNREFUSED) {
-            break;
+        match rustix::net::connect(&fd, &name) {
+            Err(Errno::CONNREFUSED | Errno::NOENT) => {}
+            other => return other,
         }
     }
-    if let Err(error) = outcome {
+    Err(Errno::CONNREFUSED)
+}
+
+fn opened_if(
+    peers: &Peers,
+    holder: usize,
+    met: Met,
+    reached: Result<(), Errno>,
+) -> Result<Met, Errno> {
+    if let Err(error) = reached {
         give_up(peers, holder, met.slot);
         return Err(error);
     }
@@ -135,6 +170,7 @@ fn give_up(peers: &Peers, holder: usize, slot: u32) {
 }
 
 fn set_up(peers: &Peers, fd: &OwnedFd, n: u32, wish: Wish, carried: bool) -> Result<(), Errno> {
+    peers.own().map_ring(n).map_err(|_| Errno::NOBUFS)?;
     let slot = peers.own().own(n);
     slot.set_kind(wish.kind);
     slot.set_local(wish.local);
@@ -147,39 +183,57 @@ fn set_up(peers: &Peers, fd: &OwnedFd, n: u32, wish: Wish, carried: bool) -> Res
         slot.set_flags(flags::NONBLOCKING);
     }
     slot.set_state(State::SynSent);
-    let name = name::connector(peers.network(), slot.name())?;
-    rustix::net::bind(fd, &name)
+    name_connector(fd, &slot)
 }
 
-/// The names at which a program of the network may listen for `to`, in an order that `turn`
-/// chooses: of several that share the port, others are the first each time.
-pub fn names_of(
-    peers: &Peers,
-    to: SocketAddr,
-    turn: u32,
-) -> impl Iterator<Item = SocketAddrUnix> + use<> {
-    let family = match to {
-        SocketAddr::V4(_) => Family::Four,
-        SocketAddr::V6(_) => Family::Six,
-    };
-    let place = match to.ip().is_loopback() {
-        true => Place::Loopback,
-        false => Place::At(to.ip()),
-    };
-    let network = peers.network();
-    let numbers = std::iter::once(0).chain(name::sharers(turn));
-    numbers
-        .flat_map(move |n| [(family, n), (Family::Both, n)])
-        .filter_map(move |(family, n)| name::listener(network, family, place, to.port(), n).ok())
+/// Gives `fd` the name of an opening end. One that another process had already, however it came to
+/// know the number, is not used.
+fn name_connector(fd: &OwnedFd, slot: &OwnSlot<'_>) -> Result<(), Errno> {
+    for _ in 0..4 {
+        let mut nonce = [0; 8];
+        rustix::rand::getrandom(&mut nonce[..], GetRandomFlags::empty())?;
+        let nonce = u64::from_ne_bytes(nonce);
+        match rustix::net::bind(fd, &name::connector(slot.name(), nonce)?) {
+            Err(Errno::ADDRINUSE) => {}
+            Ok(()) => {
+                slot.set_nonce(nonce);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Errno::ADDRINUSE)
 }
 
-/// Makes a listener under `name`. It does not listen yet.
+/// Makes a listener at one place of the network's, alone or as one of those that share it. It does
+/// not listen yet.
 ///
 /// # Errors
-/// `ADDRINUSE` when somebody else does; what the kernel says.
-pub fn bind(name: &SocketAddrUnix, flags: SocketFlags) -> Result<OwnedFd, Errno> {
-    let fd = socket(flags)?;
-    rustix::net::bind(&fd, name)?;
+/// `ADDRINUSE` when another process has it; what the kernel says.
+pub fn bind(
+    (network, own): (&Network, HostId),
+    (family, place, port): (Family, Place, u16),
+    share: bool,
+    flags: SocketFlags,
+) -> Result<OwnedFd, Errno> {
+    let fd = stream_socket(flags)?;
+    let stem = name::stem(family, place, port);
+    match network.take(&fd, &stem, share) {
+        Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::PERM | Errno::ROFS) => {
+            service::bind(network, own, &fd, stem.as_str(), share)?;
+        }
+        other => other?,
+    }
+    Ok(fd)
+}
+
+/// Makes a listener under `name`, for a carrier. It does not listen yet.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_as(network: &Network, name: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
+    let fd = stream_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+    network.bind(&fd, name)?;
     Ok(fd)
 }
 
@@ -202,8 +256,9 @@ pub fn accept(
     for _ in 0..TURNED_AWAY {
         let (fd, name) = rustix::net::acceptfrom_with(&listener, socket)?;
         let name = name.and_then(|any| SocketAddrUnix::try_from(any).ok());
-        let named = name.and_then(|name| name::read_connector(peers.network(), &name));
-        let Some(opener) = named else { continue };
+        let Some(opener) = name.and_then(|name| name::read_connector(&name)) else {
+            continue;
+        };
         match admit(peers, holder, &fd, opener, socket) {
             Ok((slot, theirs)) => {
                 return Ok(Met {
@@ -226,31 +281,47 @@ fn admit(
     peers: &Peers,
     holder: usize,
     fd: &OwnedFd,
-    opener: SlotName,
+    (opener, nonce): (SlotName, u64),
     socket: SocketFlags,
 ) -> Result<(u32, Arc<Arena>), Errno> {
+    if !peers.network().admits(fd) {
+        return Err(Errno::PERM);
+    }
     let theirs = peers.get(opener.host)?;
     let peer = theirs.peer(opener.slot);
     let opens = matches!(peer.state(), State::SynSent | State::Established);
     // A stream that has its other end opens no other: somebody else uses its name.
     let is_met = peer.flags() & flags::RESOLVED != 0;
-    if peer.generation() != opener.generation || !opens || is_met {
+    let is_it = peer.generation() == opener.generation && peer.nonce() == nonce;
+    if !is_it || !opens || is_met {
         return Err(Errno::CONNABORTED);
+    }
+    let from = peer.local();
+    if !peers.may_come_from(plain(from).ip(), opener.host) {
+        return Err(Errno::ADDRNOTAVAIL);
     }
     let kind = peer.kind().filter(|kind| *kind != Kind::Listener);
     let kind = kind.ok_or(Errno::PROTO)?;
     let arena = peers.own();
     let inode = inode(fd)?;
-    let n = arena.allocate(holder, opener.slot).ok_or(Errno::NOBUFS)?;
+    let n = arena.allocate(holder, 0).ok_or(Errno::NOBUFS)?;
+    let mapped = arena
+        .map_ring(n)
+        .and_then(|()| theirs.map_ring(opener.slot));
+    if mapped.is_err() {
+        give_up(peers, holder, n);
+        return Err(Errno::NOBUFS);
+    }
     let slot = arena.own(n);
     slot.set_kind(kind);
     slot.set_local(peer.remote());
-    slot.set_remote(peer.local());
+    slot.set_remote(from);
     slot.set_inode(inode);
     if socket.contains(SocketFlags::NONBLOCK) {
         slot.set_flags(flags::NONBLOCKING);
     }
     slot.set_peer(opener);
+    slot.set_peer_inode(peer.inode());
     slot.set_state(State::Established);
     if kind == Kind::Stream && !peer_is_carried(&theirs, opener) {
         match say_yes(fd, slot.name()) {
@@ -328,20 +399,28 @@ pub fn resolve(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> Answer {
         return Answer::Refused(slot.error());
     }
     if slot.flags() & flags::RESOLVED == 0 {
-        match read_welcome(fd) {
+        let name = match peek_welcome(fd) {
             Ok(None) => return Answer::NotYet,
-            Ok(Some((0, name))) => slot.set_peer(name),
+            // Nothing comes through a socket that this end has shut down; nor is that a refusal.
+            Err(Errno::CONNRESET) if slot.flags() & flags::DEAF != 0 => return Answer::NotYet,
+            Ok(Some((0, name))) => name,
             Ok(Some((errno, _))) => return refused(peers, n, errno),
             Err(error) => return refused(peers, n, error.raw_os_error()),
-        }
-        drop(held);
-        return match peers.get(slot.peer_name().host) {
-            Ok(theirs) => {
-                opened(peers, n, &theirs);
-                Answer::Open(theirs)
-            }
-            Err(_) => refused(peers, n, Errno::CONNRESET.raw_os_error()),
         };
+        let theirs = peers.get(name.host).ok();
+        let theirs = theirs.filter(|theirs| points_back(theirs, name, slot.name()));
+        let Some(theirs) = theirs else {
+            return refused(peers, n, Errno::CONNRESET.raw_os_error());
+        };
+        if theirs.map_ring(name.slot).is_err() {
+            return refused(peers, n, Errno::NOBUFS.raw_os_error());
+        }
+        opened(peers, n, &theirs, name.slot);
+        slot.set_peer(name);
+        // Taken out once it is noted: a process that is killed in between leaves the others that
+        // hold the stream a welcome, and no more than a wake-up if it was noted already.
+        take_welcome(fd);
+        return Answer::Open(theirs);
     }
     drop(held);
     if slot.flags() & flags::BROKEN != 0 {
@@ -354,6 +433,13 @@ pub fn resolve(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> Answer {
     }
 }
 
+/// Whether the slot that a welcome names has this end as its other end, and no other process's.
+fn points_back(theirs: &Arena, name: SlotName, own: SlotName) -> bool {
+    let peer = theirs.peer(name.slot);
+    let is_met = peer.flags() & flags::RESOLVED != 0;
+    is_met && peer.generation() == name.generation && peer.peer_name() == own
+}
+
 fn refused(peers: &Peers, n: u32, errno: i32) -> Answer {
     let slot = peers.own().own(n);
     slot.set_error(errno);
@@ -362,18 +448,28 @@ fn refused(peers: &Peers, n: u32, errno: i32) -> Answer {
     Answer::Refused(errno)
 }
 
-fn opened(peers: &Peers, n: u32, theirs: &Arena) {
+fn opened(peers: &Peers, n: u32, theirs: &Arena, peer: u32) {
     let slot = peers.own().own(n);
+    slot.set_peer_inode(theirs.peer(peer).inode());
     if slot.flags() & flags::CARRIED != 0 {
         // The carrier knows from which address and port the connection really goes out.
-        slot.set_local(theirs.peer(slot.peer_name().slot).remote());
+        slot.set_local(theirs.peer(peer).remote());
     }
     slot.set_state(State::Established);
 }
 
-fn read_welcome(fd: BorrowedFd<'_>) -> Result<Option<(i32, SlotName)>, Errno> {
+fn take_welcome(fd: BorrowedFd<'_>) {
+    // Another process that sees it noted may have thrown it away as a wake-up.
+    if matches!(peek_welcome(fd), Ok(Some(_))) {
+        let mut bytes = [0u8; WELCOME];
+        let _ = rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT);
+    }
+}
+
+fn peek_welcome(fd: BorrowedFd<'_>) -> Result<Option<(i32, SlotName)>, Errno> {
     let mut bytes = [0u8; WELCOME];
-    let n = match rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT) {
+    let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+    let n = match rustix::net::recv(fd, &mut bytes[..], flags) {
         Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
         Err(error) => return Err(error),
         Ok((_, n)) => n,

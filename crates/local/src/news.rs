@@ -14,7 +14,7 @@
 //! writer was stopped or killed in between) or overwritten (it was slow) only has to look at all
 //! of its streams once. News is a hint; what is true stands in the slots.
 
-use crate::arena::{Arena, HostId};
+use crate::arena::{Arena, HostId, UNKNOWN};
 use crate::bell;
 use crate::layout::{NEWS_ENTRIES, NEWS_RINGS, SLEEPERS, header, news, sleeper};
 use crate::slot::PeerSlot;
@@ -30,9 +30,15 @@ pub const ALWAYS: u32 = u32::MAX;
 const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
 
 impl Arena {
-    /// Tells the watcher of `peer`, a slot of `theirs`. True when it has to be woken by way of the
-    /// stream, since it has no bell, or this process cannot ring.
-    pub(crate) fn news_for(&self, theirs: &Arena, peer: PeerSlot<'_>, woken: &AtomicU32) -> bool {
+    /// Tells the watcher of `peer`, a slot of `theirs`. Gives the number of the sleep that has to
+    /// be ended by way of the stream, since the watcher has no bell, or this process cannot ring:
+    /// it is to be noted in `woken` afterwards. 0: there is more than one watcher.
+    pub(crate) fn news_for(
+        &self,
+        theirs: &Arena,
+        peer: PeerSlot<'_>,
+        woken: &AtomicU32,
+    ) -> Option<u32> {
         let ring = self.news_ring(theirs.host());
         match ring {
             Some(ring) => {
@@ -50,15 +56,15 @@ impl Arena {
         fence(SeqCst);
         let watch = peer.watch();
         if watch == ALWAYS {
-            return true;
+            return Some(0);
         }
         if watch == 0 {
-            return false;
+            return None;
         }
         let at = theirs.geometry.sleeper(watch as usize - 1);
         let armed = theirs.memory.word(at + sleeper::ARMED).load(Acquire);
         if armed == 0 {
-            return false;
+            return None;
         }
         let belled = theirs.memory.word(at + sleeper::BELL).load(Relaxed) != 0;
         if let Some(ring) = ring.filter(|_| belled && bell::can_ring()) {
@@ -69,10 +75,10 @@ impl Arena {
                 note: self.geometry.rung(ring, watch),
             };
             if self.ring_for(sleeper) {
-                return false;
+                return None;
             }
         }
-        woken.swap(armed, Relaxed) != armed
+        (woken.load(Relaxed) != armed).then_some(armed)
     }
 
     /// The ring for program `host`, opened when there is none yet.
@@ -117,9 +123,21 @@ impl Arena {
     /// Takes a sleeper for process `holder`; gives the value for
     /// [`crate::slot::OwnSlot::set_watch`].
     pub(crate) fn take_sleeper(&self, holder: usize) -> Option<u32> {
+        if holder == UNKNOWN {
+            // It would not be given back when this process is killed.
+            return None;
+        }
         (0..SLEEPERS)
             .find(|&n| {
                 let owner = self.memory.word(self.geometry.sleeper(n) + sleeper::OWNER);
+                if owner.load(Relaxed) != 0 {
+                    return false;
+                }
+                // Before it is taken: given back by the carrier should this process be killed.
+                let used = self.memory.word(header::SLEEPERS);
+                if used.load(Relaxed) <= n as u32 {
+                    used.fetch_max(n as u32 + 1, SeqCst);
+                }
                 let taken = owner.compare_exchange(0, holder as u32 + 1, AcqRel, Relaxed);
                 taken.is_ok()
             })

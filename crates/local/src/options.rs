@@ -91,7 +91,8 @@ pub enum Opt {
     /// `SO_TIMESTAMP` (1), `SO_TIMESTAMPNS` (2).
     Timestamp,
     /// `TCP_CORK` was on at some time: the program says itself what belongs together, and what it
-    /// sets free must not wait for Nagle's algorithm.
+    /// sets free must not wait for Nagle's algorithm. Another number each time that `TCP_NODELAY`
+    /// sets free what waits under the cork.
     Corked,
     /// `SO_RCVLOWAT`. Above 1 there is a flag too, which every look at a stream sees.
     LowWater,
@@ -99,6 +100,23 @@ pub enum Opt {
     BuffersSet,
     /// What `listen` was given: for people.
     Backlog,
+}
+
+/// A socket is of TCP or of UDP: in the slots of streams, the words of options that only datagrams
+/// have stand for others.
+impl Opt {
+    /// `TCP_NOTSENT_LOWAT`, bytes.
+    pub const NOT_SENT_LOW_WATER: Opt = Opt::MulticastTtl;
+    /// `SO_TIMESTAMPING`, its flags.
+    pub const TIMESTAMPING: Opt = Opt::MulticastLoop;
+    /// `TCP_INQ`.
+    pub const INQ: Opt = Opt::RecvTos;
+    /// `SO_ZEROCOPY`.
+    pub const ZERO_COPY: Opt = Opt::RecvError;
+    /// Sends with `MSG_ZEROCOPY`, as a counter: see [`OwnSlot::count_zero_copy`].
+    const ZERO_COPY_SENT: Opt = Opt::RecvTtl;
+    /// Those whose completion was read.
+    const ZERO_COPY_TOLD: Opt = Opt::PktInfo;
 }
 
 /// Bits of [`Opt::BuffersSet`], as those of `SO_BUF_LOCK`.
@@ -150,6 +168,22 @@ impl OwnSlot<'_> {
         }
     }
 
+    /// A send with `MSG_ZEROCOPY` is complete: what it had was copied.
+    pub fn count_zero_copy(&self) {
+        self.add_to_option(Opt::ZERO_COPY_SENT as usize);
+        self.set_flags(flags::ERROR_QUEUE);
+    }
+
+    /// The numbers of the first and the last complete send that no call has read of yet.
+    pub fn take_zero_copy(&self) -> Option<(u32, u32)> {
+        self.clear_flags(flags::ERROR_QUEUE);
+        let (told, sent) = (Opt::ZERO_COPY_TOLD as usize, Opt::ZERO_COPY_SENT as usize);
+        let (first, end) = (self.option(told), self.option(sent));
+        // (of two threads that read at once one has them all)
+        let mine = first != end && self.change_option(told, first, end);
+        mine.then(|| (first, end.wrapping_sub(1)))
+    }
+
     /// Takes over all options of another slot, a listener's for what it accepted.
     pub fn inherit_options(&self, of: PeerSlot<'_>) {
         for n in 0..crate::layout::slot::OPTION_COUNT {
@@ -187,6 +221,22 @@ mod tests {
                 assert_eq!(slot.flags() & flags::LOW_WATER != 0, shows, "{value}");
             }
         }
+    }
+
+    #[test]
+    fn completions_are_read_once_and_together() {
+        let (_file, arena) = Arena::create(7, Geometry::default()).unwrap();
+        let holder = arena.enter(1).unwrap();
+        let slot = arena.own(arena.allocate(holder, 0).unwrap());
+        let queued = || slot.flags() & flags::ERROR_QUEUE != 0;
+        assert_eq!((slot.take_zero_copy(), queued()), (None, false));
+        slot.count_zero_copy();
+        slot.count_zero_copy();
+        assert!(queued());
+        assert_eq!((slot.take_zero_copy(), queued()), (Some((0, 1)), false));
+        assert_eq!(slot.take_zero_copy(), None);
+        slot.count_zero_copy();
+        assert_eq!(slot.take_zero_copy(), Some((2, 2)));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The arenas of other programs that this process has mapped.
 
 use crate::arena::{Arena, HostId};
-use crate::name::Network;
+use crate::network::Network;
 use crate::{sandbox, service};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Arenas that stay mapped although no stream needs them: a client that comes back is met at once.
@@ -16,6 +17,8 @@ const KEPT: usize = 4;
 pub struct Peers {
     own: Arc<Arena>,
     network: Network,
+    /// Of a program its carrier, of a carrier its program; 0 for none.
+    partner: HostId,
     known: Mutex<Known>,
 }
 
@@ -32,8 +35,23 @@ impl Peers {
         Peers {
             own,
             network,
+            partner: 0,
             known: Mutex::default(),
         }
+    }
+
+    /// The same, of a program with its carrier, or of a carrier with its program.
+    #[must_use]
+    pub fn with_partner(self, partner: HostId) -> Peers {
+        Peers { partner, ..self }
+    }
+
+    /// Whether a stream that the program `host` opened may come from `ip`. A program and its
+    /// carrier say to each other what the other end is; loopback addresses are common to all.
+    pub(crate) fn may_come_from(&self, ip: IpAddr, host: HostId) -> bool {
+        let is_ours = host == self.own.host() || host == self.partner && host != 0;
+        let is_one = !ip.is_unspecified() && !ip.is_multicast();
+        is_ours || is_one && (ip.is_loopback() || self.network.has_claimed(ip, host))
     }
 
     /// The own program's arena.
@@ -42,8 +60,8 @@ impl Peers {
     }
 
     /// The network all this happens in.
-    pub fn network(&self) -> Network {
-        self.network
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -72,7 +90,7 @@ impl Peers {
             return Ok(arena);
         }
         drop(known);
-        let ask = || service::ask_for_arena(self.network, self.own.host(), host);
+        let ask = || service::ask_for_arena(&self.network, self.own.host(), host);
         let file = match ask() {
             Err(Errno::MFILE) => with_room(ask),
             other => other,

@@ -7,7 +7,7 @@ use crate::Arena;
 use crate::datagram::{HEADER, Header, What};
 use crate::lock;
 use crate::slot::PeerSlot;
-use crate::stream::{Hindrance, Span, Stream, places};
+use crate::stream::{Hindrance, Span, Stream, places, ring_of};
 
 /// A record that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Stream<'_> {
         for span in spans {
             let n = span.len.min(header.len as usize - done);
             // SAFETY: the caller vouches for the span; `n` bytes are at most as long.
-            unsafe { copy_out(arena, peer, start + (HEADER + done) as u64, span.first, n) };
+            unsafe { copy_out(arena, peer, start + (HEADER + done) as u64, span.first, n) }?;
             done += n;
         }
         if !keep {
@@ -89,7 +89,7 @@ impl Stream<'_> {
         let mut bytes = [0u8; HEADER];
         let start = self.own.consumed();
         // SAFETY: a place of our own, as long as said.
-        unsafe { copy_out(arena, peer, start, bytes.as_mut_ptr(), HEADER) };
+        unsafe { copy_out(arena, peer, start, bytes.as_mut_ptr(), HEADER) }?;
         match Header::unpack(&bytes) {
             Some(header) if u64::from(header.len) <= there - HEADER as u64 => {
                 Ok((arena, peer, header))
@@ -103,15 +103,22 @@ impl Stream<'_> {
 ///
 /// # Safety
 /// `to` can be written for `len` bytes.
-unsafe fn copy_out(arena: &Arena, peer: PeerSlot<'_>, position: u64, to: *mut u8, len: usize) {
+unsafe fn copy_out(
+    arena: &Arena,
+    peer: PeerSlot<'_>,
+    position: u64,
+    to: *mut u8,
+    len: usize,
+) -> Result<(), Hindrance> {
     let from = position.wrapping_sub(peer.base());
     let (first, second) = places(from, len, arena.geometry().ring_len());
-    let bytes = arena.geometry().bytes_of(peer.number());
+    let ring = ring_of(arena, peer)?;
     // SAFETY: the caller vouches for the place; the two pieces make up at most `len`.
     unsafe {
-        arena.memory.read(bytes + first.0, to, first.1);
-        arena.memory.read(bytes, to.add(first.1), second);
+        ring.read(first.0, to, first.1);
+        ring.read(0, to.add(first.1), second);
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -66,13 +66,12 @@ impl Stream<'_> {
         let room = self.may_send()?;
         let start = self.begin(room);
         let ((at, len), _) = self.places(start, most.min(room as usize));
-        let bytes = self.arena.geometry().bytes_of(self.own.number());
-        // SAFETY: behind what was sent, before what the other end has still to read; the lock is
-        // held.
-        let place = unsafe { self.arena.memory.place(bytes + at, len) };
-        let Some(place) = place else {
+        if !self.arena.memory.is_alone() {
             return Err(Hindrance::File(rustix::io::Errno::PERM));
-        };
+        }
+        // SAFETY: sealed against other writers; behind what was sent, before what the other end
+        // has still to read; the lock is held.
+        let place = unsafe { self.own_ring()?.place(at, len) };
         let n = match source(place) {
             Ok(n) => n.min(len),
             Err(error) => return Ok(Err(error)),

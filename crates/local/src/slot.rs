@@ -84,8 +84,14 @@ pub mod flags {
     pub const LOST: u32 = 4096;
     /// The own socket is shut down for reading at the kernel: no wake-up comes through it.
     pub const DEAF: u32 = 8192;
+    /// More follows what was sent last (`MSG_MORE`): it may be held back as by `TCP_CORK`.
+    pub const MORE: u32 = 1 << 17;
+    /// The carrier keeps its hidden descriptors, for processes that get it in a message.
+    pub const KEPT: u32 = 1 << 18;
     /// The program has chosen the port itself.
     pub const PORT_GIVEN: u32 = 1 << 16;
+    /// There is something for a call with `MSG_ERRQUEUE`.
+    pub const ERROR_QUEUE: u32 = 1 << 17;
 }
 
 /// Which slot of which program.
@@ -223,6 +229,14 @@ impl<'a> PeerSlot<'a> {
         self.long(at::INODE).load(Acquire)
     }
 
+    /// The inode of the Unix socket that lives as long as this does: its own, or the one behind it.
+    pub fn backing(&self) -> u64 {
+        match self.long(at::BACKING).load(Acquire) {
+            0 => self.inode(),
+            inode => inode,
+        }
+    }
+
     /// See [`flags`].
     pub fn flags(&self) -> u32 {
         self.word(at::FLAGS).load(Acquire)
@@ -274,6 +288,11 @@ impl<'a> PeerSlot<'a> {
         address_of([head, high, low])
     }
 
+    /// What the opening end's name ends with.
+    pub(crate) fn nonce(&self) -> u64 {
+        self.long(at::NONCE).load(Acquire)
+    }
+
     /// When it was opened: nanoseconds of the monotonic clock.
     pub fn opened(&self) -> u64 {
         self.long(at::OPENED).load(Relaxed)
@@ -315,7 +334,8 @@ impl<'a> OwnSlot<'a> {
     /// A new use: everything as at the start, but the generation, which is another.
     pub(crate) fn begin(&self) {
         for offset in (0..crate::layout::SLOT_BYTES).step_by(8) {
-            if offset != at::GENERATION {
+            // Another process may be forking, and note at this moment that its child holds it.
+            if offset != at::GENERATION && offset != at::HOLDERS {
                 self.long(offset).store(0, Relaxed);
             }
         }
@@ -437,6 +457,25 @@ impl<'a> OwnSlot<'a> {
         self.long(at::INODE).store(inode, Release);
     }
 
+    /// Notes the inode of the Unix socket behind a socket that is none itself.
+    pub fn set_backing(&self, inode: u64) {
+        self.long(at::BACKING).store(inode, Release);
+    }
+
+    /// The inode of the other end's socket, as it was when both met; 0 where that is not known.
+    pub fn peer_inode(&self) -> u64 {
+        self.long(at::PEER_INODE).load(Acquire)
+    }
+
+    /// Notes the inode of the other end's socket.
+    pub fn set_peer_inode(&self, inode: u64) {
+        self.long(at::PEER_INODE).store(inode, Release);
+    }
+
+    pub(crate) fn holders(&self) -> &'a AtomicU64 {
+        self.long(at::HOLDERS)
+    }
+
     /// Notes the other end.
     pub fn set_peer(&self, peer: SlotName) {
         self.long(at::PEER_HOST).store(peer.host, Relaxed);
@@ -450,6 +489,17 @@ impl<'a> OwnSlot<'a> {
     pub fn set_option(&self, n: usize, to: u32) {
         self.word(at::OPTIONS + (n % OPTION_COUNT) * 4)
             .store(to, Relaxed);
+    }
+
+    pub(crate) fn add_to_option(&self, n: usize) {
+        self.word(at::OPTIONS + (n % OPTION_COUNT) * 4)
+            .fetch_add(1, Release);
+    }
+
+    pub(crate) fn change_option(&self, n: usize, from: u32, to: u32) -> bool {
+        self.word(at::OPTIONS + (n % OPTION_COUNT) * 4)
+            .compare_exchange(from, to, AcqRel, Relaxed)
+            .is_ok()
     }
 
     pub(crate) fn turn_options(&self) {
@@ -499,6 +549,10 @@ impl<'a> OwnSlot<'a> {
         self.long(offset + 8).store(high, Relaxed);
         self.long(offset + 16).store(low, Relaxed);
         self.long(offset).store(head, Release);
+    }
+
+    pub(crate) fn set_nonce(&self, to: u64) {
+        self.long(at::NONCE).store(to, Release);
     }
 
     /// Notes when it was opened.

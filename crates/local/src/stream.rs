@@ -23,7 +23,9 @@
 #![allow(unsafe_code)]
 
 use crate::arena::Arena;
+use crate::fault;
 use crate::lock;
+use crate::memory::Ring;
 use crate::options::Opt;
 use crate::sandbox;
 use crate::slot::{OwnSlot, PeerSlot, flags, receiver, sent};
@@ -113,6 +115,11 @@ impl<'a> Stream<'a> {
     fn peer(&self) -> Option<PeerSlot<'a>> {
         let (_, peer) = self.peer?;
         (peer.generation() == self.own.peer_name().generation).then_some(peer)
+    }
+
+    /// Bytes that can be under way at most.
+    pub fn capacity(&self) -> usize {
+        self.arena.geometry().ring_len()
     }
 
     fn ring(&self) -> u64 {
@@ -273,11 +280,12 @@ impl<'a> Stream<'a> {
             return Err(Hindrance::Wait);
         }
         let start = self.begin(room);
+        let ring = self.own_ring()?;
         let mut done = 0;
         for span in spans {
             let n = span.len.min(room as usize - done);
             // SAFETY: the caller vouches for the span.
-            unsafe { self.copy_in(start + done as u64, span.first, n) };
+            unsafe { self.copy_in(ring, start + done as u64, span.first, n) };
             done += n;
             if n < span.len {
                 break;
@@ -321,6 +329,11 @@ impl<'a> Stream<'a> {
     /// Where the next byte goes; begins the ring anew when it is empty.
     pub(crate) fn begin(&self, room: u64) -> u64 {
         let produced = self.own.produced();
+        if self.own.sent() & sent::URGENT != 0 && self.own.urgent() >= produced {
+            // Its byte never came: a process was killed between the mark and the byte, and the next
+            // byte is an ordinary one.
+            self.own.set_urgent(u64::MAX);
+        }
         if room == self.ring() && self.own.base() != produced {
             self.own.set_base(produced);
         }
@@ -329,14 +342,23 @@ impl<'a> Stream<'a> {
 
     /// # Safety
     /// `from` can be read for `len` bytes.
-    pub(crate) unsafe fn copy_in(&self, position: u64, from: *const u8, len: usize) {
+    pub(crate) unsafe fn copy_in(
+        &self,
+        ring: Ring<'_>,
+        position: u64,
+        from: *const u8,
+        len: usize,
+    ) {
         let (first, second) = self.places(position, len);
-        let bytes = self.arena.geometry().bytes_of(self.own.number());
         // SAFETY: the caller vouches for the source; the two places make up `len`.
         unsafe {
-            self.arena.memory.write(bytes + first.0, from, first.1);
-            self.arena.memory.write(bytes, from.add(first.1), second);
+            ring.write(first.0, from, first.1);
+            ring.write(0, from.add(first.1), second);
         }
+    }
+
+    pub(crate) fn own_ring(&self) -> Result<Ring<'a>, Hindrance> {
+        ring_of(self.arena, *self.own)
     }
 
     /// Place in the own ring and length of the first piece, and the length of the second.
@@ -363,12 +385,8 @@ impl<'a> Stream<'a> {
         let room = self.may_send()?;
         let start = self.begin(room);
         let ((at, len), _) = self.places(start, most.min(room as usize));
-        let bytes = self.arena.geometry().bytes_of(self.own.number());
-        let n = self
-            .arena
-            .memory
-            .fill(bytes + at, len, file, offset)
-            .map_err(Hindrance::File)?;
+        let ring = self.own_ring()?;
+        let n = ring.fill(at, len, file, offset).map_err(Hindrance::File)?;
         self.own.set_produced(start + n as u64);
         drop(held);
         self.tell_reader();
@@ -398,8 +416,8 @@ impl<'a> Stream<'a> {
         let consumed = before + left_out;
         let start = consumed + (skip as u64).min(there);
         let left = there as usize - skip.min(there as usize);
+        let bytes = ring_of(arena, peer)?;
         let ring = arena.geometry().ring_len();
-        let bytes = arena.geometry().bytes_of(peer.number());
         let mut done = 0;
         for span in spans {
             let n = span.len.min(left - done);
@@ -408,8 +426,8 @@ impl<'a> Stream<'a> {
             if !span.first.is_null() {
                 // SAFETY: the caller vouches for the span; the pieces make up `n` of it.
                 unsafe {
-                    arena.memory.read(bytes + first.0, span.first, first.1);
-                    arena.memory.read(bytes, span.first.add(first.1), second);
+                    bytes.read(first.0, span.first, first.1);
+                    bytes.read(0, span.first.add(first.1), second);
                 }
             }
             done += n;
@@ -519,8 +537,13 @@ impl<'a> Stream<'a> {
         self.own.set_flags(flags::HUNG_UP);
     }
 
-    /// Whether the other end needs this end's memory no more.
+    /// Whether the other end needs this end's memory no more: it says so, or its last descriptor is
+    /// closed, so that no process can read.
     pub fn is_forgotten(&self) -> bool {
+        // (What this end shut down itself looks like a hang-up of the other.)
+        if self.own.flags() & (flags::HUNG_UP | flags::DEAF) == flags::HUNG_UP {
+            return true;
+        }
         match self.peer() {
             Some(peer) => peer.receiver() & receiver::DONE != 0,
             None => true,
@@ -558,18 +581,25 @@ impl<'a> Stream<'a> {
     }
 
     fn tell_peer(&self, peer: PeerSlot<'_>, armed: u32, woken: &std::sync::atomic::AtomicU32) {
-        let mut asleep = false;
-        if armed != 0 && woken.load(Relaxed) != armed {
-            woken.store(armed, Relaxed);
-            asleep = true;
+        let asleep = armed != 0 && woken.load(Relaxed) != armed;
+        let set = match (peer.watch(), self.peer) {
+            (0, _) | (_, None) => None,
+            (_, Some((arena, _))) => self.arena.news_for(arena, peer, self.own.woken_set()),
+        };
+        if !asleep && set.is_none() {
+            return;
         }
-        if let (0, _) | (_, None) = (peer.watch(), self.peer) {
-            // Nobody watches.
-        } else if let Some((arena, _)) = self.peer {
-            asleep |= self.arena.news_for(arena, peer, self.own.woken_set());
-        }
-        if asleep && !self.arena.puts_off(self.own.number()) {
+        if !self.arena.puts_off(self.own.number()) {
+            fault::point("wake");
             wake(self.fd);
+        }
+        // Noted afterwards: a process that is killed in between leaves a sleeper that the others
+        // which share this end wake.
+        if asleep {
+            woken.store(armed, Relaxed);
+        }
+        if let Some(armed) = set {
+            self.own.woken_set().store(armed, Relaxed);
         }
     }
 
@@ -611,22 +641,34 @@ pub enum Drained {
 }
 
 /// Takes the wake-up bytes out of a stream's descriptor, many but not all if they are without end.
+/// Until nothing is there: a hang-up behind them is told once where edges are waited for.
 pub fn drain(fd: BorrowedFd<'_>) -> Drained {
     let mut bytes = [0u8; 256];
     if sandbox::is_on() {
-        return match sandbox::has_something(fd) {
-            true if rustix::io::read(fd, &mut bytes[..]) == Ok(0) => Drained::HungUp,
-            _ => Drained::Wakes,
-        };
+        for _ in 0..64 {
+            match sandbox::has_something(fd) {
+                true if rustix::io::read(fd, &mut bytes[..]) == Ok(0) => return Drained::HungUp,
+                true => {}
+                false => break,
+            }
+        }
+        return Drained::Wakes;
     }
     for _ in 0..64 {
         match rustix::net::recv(fd, &mut bytes[..], RecvFlags::DONTWAIT) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => return Drained::HungUp,
-            Ok((_, n)) if n == bytes.len() => continue,
-            _ => return Drained::Wakes,
+            Ok(_) => continue,
+            Err(_) => return Drained::Wakes,
         }
     }
     Drained::Wakes
+}
+
+/// The bytes of a slot's ring. Where they cannot be mapped the call fails as for want of buffers.
+#[inline]
+pub(crate) fn ring_of<'a>(arena: &'a Arena, slot: PeerSlot<'_>) -> Result<Ring<'a>, Hindrance> {
+    let ring = arena.memory.ring(slot.number());
+    ring.map_err(|_| Hindrance::File(Errno::NOBUFS))
 }
 
 /// Room enough that a writer is told: a quarter of the ring.

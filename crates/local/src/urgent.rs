@@ -6,10 +6,11 @@
 
 #![allow(unsafe_code)]
 
+use crate::fault;
 use crate::lock;
 use crate::options::Opt;
 use crate::slot::{PeerSlot, sent};
-use crate::stream::{Hindrance, Stream};
+use crate::stream::{Hindrance, Stream, ring_of};
 
 impl Stream<'_> {
     /// Sends one byte with the mark on it.
@@ -20,10 +21,12 @@ impl Stream<'_> {
         let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
         let room = self.may_send()?;
         let start = self.begin(room);
+        let ring = self.own_ring()?;
         // SAFETY: one byte of our own.
-        unsafe { self.copy_in(start, &raw const byte, 1) };
+        unsafe { self.copy_in(ring, start, &raw const byte, 1) };
         self.own.set_urgent(start);
         self.own.say_sent(sent::URGENT);
+        fault::point("urgent");
         self.own.set_produced(start + 1);
         drop(held);
         self.tell_reader();
@@ -45,10 +48,10 @@ impl Stream<'_> {
         }
         let ring = arena.geometry().ring_len();
         let place = at.wrapping_sub(peer.base()) as usize & (ring - 1);
-        let bytes = arena.geometry().bytes_of(peer.number());
+        let bytes = ring_of(arena, peer)?;
         let mut byte = 0u8;
         // SAFETY: one byte of our own; the place lies within the ring.
-        unsafe { arena.memory.read(bytes + place, &raw mut byte, 1) };
+        unsafe { bytes.read(place, &raw mut byte, 1) };
         if !keep {
             self.own.set_urgent_read(at + 1);
         }
@@ -73,12 +76,14 @@ impl Stream<'_> {
         if peer.sent() & sent::URGENT == 0 || peer.generation() != self.own.peer_name().generation {
             return None;
         }
-        let (at, next) = (peer.urgent(), self.own.consumed());
-        // What the other end claims is looked at only where there are bytes.
+        let next = self.own.consumed();
+        // What the other end claims is looked at only where there are bytes; the mark after them,
+        // since one without a byte is taken back before the next byte comes.
         let there = peer
             .produced()
             .checked_sub(next)?
             .min(self.peer_ring().into());
+        let at = peer.urgent();
         at.checked_sub(next)
             .is_some_and(|far| far < there)
             .then_some(at)
@@ -101,9 +106,9 @@ impl Stream<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Hindrance;
     use crate::options::Opt;
     use crate::pair::{Pair, Random};
+    use crate::{Hindrance, fault};
 
     /// Against a queue of bytes with a mark, as the kernel has it.
     #[test]
@@ -167,6 +172,23 @@ mod tests {
         assert_eq!(b.skip(9), Ok(3), "the earlier mark is a byte like others");
         assert_eq!(b.skip(9), Ok(1));
         assert_eq!(b.receive_urgent(false), Ok(None));
+    }
+
+    /// A process that shares the sending end is killed before the byte is there.
+    #[test]
+    fn a_mark_without_its_byte_marks_no_other() {
+        let pair = Pair::new();
+        let (a, b) = (pair.a(), pair.b());
+        a.send_slice(b"ab").unwrap();
+        fault::kill_at("urgent", || a.send_urgent(b'!').unwrap());
+        assert!(!b.has_urgent());
+        a.send_slice(b"cd").unwrap();
+        assert!(!b.has_urgent() && !b.is_at_mark());
+        let mut out = [0; 9];
+        assert_eq!(b.receive_slice(&mut out, false), Ok(4));
+        assert_eq!(&out[..4], b"abcd");
+        a.send_urgent(b'?').unwrap();
+        assert_eq!(b.receive_urgent(false), Ok(Some(b'?')));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Slots, processes, sleepers: what an arena keeps count of.
 
 use super::*;
+use crate::layout::PROCESSES;
 use crate::pair::SMALL;
 
 fn bits(words: &[u64]) -> Vec<u32> {
@@ -57,7 +58,7 @@ fn slots_run_out_and_come_back_as_others() {
 #[test]
 fn the_table_of_processes_is_bounded() {
     let (_file, arena) = Arena::create(1, SMALL).unwrap();
-    let entries: Vec<usize> = (1..PROCESSES as u32)
+    let entries: Vec<usize> = (2..PROCESSES as u32)
         .map(|pid| arena.enter(pid).unwrap())
         .collect();
     assert_eq!(arena.enter(9999), None);
@@ -146,7 +147,7 @@ fn who_is_not_born_yet_holds_what_was_held_for_it() {
     let (_file, arena) = Arena::create(7, SMALL).unwrap();
     let parent = arena.enter(100).unwrap();
     let slot = arena.allocate(parent, 0).unwrap();
-    let made = arena.enter_unborn().unwrap();
+    let made = arena.enter_unborn(parent).unwrap();
     assert_eq!(made.to_string().parse(), Ok(made));
     arena.hold(made.entry, slot);
     assert!(!arena.is_last(parent, slot));
@@ -156,8 +157,62 @@ fn who_is_not_born_yet_holds_what_was_held_for_it() {
     assert_eq!(arena.pid_of(made.entry), 101);
     // Its maker is late, and the entry is another child's by now.
     arena.leave(made.entry);
-    let other = arena.enter_unborn().unwrap();
+    let other = arena.enter_unborn(parent).unwrap();
     assert_eq!(other.entry, made.entry);
     arena.name_born(made, 101);
     assert!(arena.is_unborn(other) && !arena.is_unborn(made));
+    assert_eq!(other.maker(), Some(parent));
+}
+
+#[test]
+fn what_a_process_without_an_entry_has_no_process_ends() {
+    let (_file, arena) = Arena::create(7, SMALL).unwrap();
+    let parent = arena.enter(100).unwrap();
+    let slot = arena.allocate(parent, 0).unwrap();
+    // The table was full at the fork.
+    arena.hold(UNKNOWN, slot);
+    assert!(!arena.is_last(parent, slot), "its child may have it");
+    assert!(!arena.is_last(UNKNOWN, slot), "so may another such child");
+    assert!(!arena.let_go(UNKNOWN, slot) && arena.is_held(slot));
+    assert_eq!(arena.held_in_transit().collect::<Vec<_>>(), [slot]);
+    // The kernel's socket is gone.
+    arena.drop_transit(slot);
+    assert!(!arena.is_held(slot));
+    let mine = arena.allocate(UNKNOWN, 0).unwrap();
+    assert!(arena.is_held(mine), "what it opens itself is held as well");
+}
+
+#[test]
+fn of_a_thousand_processes_the_last_ends_a_slot() {
+    let (_file, arena) = Arena::create(1, SMALL).unwrap();
+    let all: Vec<usize> = (1..=1000).map(|pid| arena.enter(pid).unwrap()).collect();
+    let shared = arena.allocate(all[0], 0).unwrap();
+    all.iter().for_each(|&holder| arena.hold(holder, shared));
+    let each: Vec<u32> = [0, 63, 500, 999]
+        .map(|n| arena.allocate(all[n], 0).unwrap())
+        .into();
+    for (n, slot) in [0, 63, 500, 999].into_iter().zip(each) {
+        assert!(arena.is_last(all[n], slot), "{n}");
+        arena.free(slot);
+    }
+    let (last, others) = all.split_last().unwrap();
+    for &holder in others {
+        assert!(!arena.is_last(holder, shared));
+    }
+    assert!(arena.is_last(*last, shared));
+}
+
+#[test]
+fn an_entry_whose_leaver_was_killed_is_given_back_by_another() {
+    let (_file, arena) = Arena::create(1, SMALL).unwrap();
+    let holder = arena.enter(5).unwrap();
+    let slot = arena.allocate(holder, 0).unwrap();
+    let word = arena.memory.long(arena.geometry.process(holder));
+    // Killed between the first and the last store of `leave`.
+    word.store(word.load(Acquire) & !0xffff_ffff | 1 << 30, Release);
+    let stuck = arena.look_at(holder);
+    assert!(stuck.is_leaving() && arena.is_held(slot));
+    assert!(arena.leave_as(stuck) && !arena.is_held(slot));
+    assert!(!arena.leave_as(stuck));
+    assert_eq!(arena.enter(6), Some(holder));
 }

@@ -126,7 +126,8 @@ fn rings_can_be_gathered_where_nobody_else_waits_for_them() {
     let (_file, alone) = Arena::create_alone(host, crate::pair::SMALL).unwrap();
     let tell = |alone: &Arena| {
         let peer = theirs.peer(pair.b.slot);
-        alone.news_for(&theirs, peer, pair.a.arena.own(pair.a.slot).woken_set())
+        let woken = pair.a.arena.own(pair.a.slot).woken_set();
+        alone.news_for(&theirs, peer, woken).is_some()
     };
     assert!(!watcher.arm());
     alone.gather();

@@ -1,20 +1,13 @@
 //! Two ends that meet, or do not: refused, gone, lied to.
 
 use super::*;
-use crate::name::Network;
+use crate::network::tests::Private;
 use crate::pair::SMALL;
-use rustix::net::{connect, listen};
-use std::sync::atomic::AtomicU64;
+use rustix::net::listen;
 
 struct Program {
     peers: Peers,
     holder: usize,
-}
-
-fn network() -> Network {
-    static TURN: AtomicU64 = AtomicU64::new(0);
-    let turn = TURN.fetch_add(1, Ordering::Relaxed);
-    Network::new(&format!("{} {turn}", std::process::id()), 0)
 }
 
 fn program(network: Network, host: u64) -> Program {
@@ -41,36 +34,47 @@ struct Two {
     client: Program,
     server: Program,
     listener: OwnedFd,
-    name: SocketAddrUnix,
+    private: Private,
+    _claim: OwnedFd,
 }
 
 fn two() -> Two {
-    let network = network();
+    let private = Private::new();
+    let network = private.network;
     let (client, server) = (program(network, 1), program(network, 2));
     client.peers.insert(server.peers.own().clone());
     server.peers.insert(client.peers.own().clone());
-    let place = Place::At("10.0.0.2".parse().unwrap());
-    let name = name::listener(network, Family::Four, place, 80, 0).unwrap();
-    let listener = bind(&name, FLAGS).unwrap();
+    let place = Place::At(wish().remote.ip());
+    let listener = bind((&network, 2), (Family::Four, place, 80), false, FLAGS).unwrap();
     listen(&listener, 128).unwrap();
+    let claim = network.claim(wish().local.ip(), 1).unwrap();
     Two {
         client,
         server,
         listener,
-        name,
+        private,
+        _claim: claim,
     }
 }
 
 impl Two {
     fn open(&self) -> Result<Met, Errno> {
-        let mut names = names_of(&self.client.peers, wish().remote, 3);
-        open(
-            &self.client.peers,
-            self.client.holder,
-            wish(),
-            false,
-            &mut names,
-        )
+        self.open_as(wish())
+    }
+
+    fn open_as(&self, wish: Wish) -> Result<Met, Errno> {
+        let target = Target::Listener {
+            to: wish.remote,
+            host: 0,
+            turn: 3,
+        };
+        let Program { peers, holder } = &self.client;
+        open(peers, *holder, wish, false, target)
+    }
+
+    fn name(&self) -> SocketAddrUnix {
+        let place = Place::At(wish().remote.ip());
+        name::listener(&self.private.network, Family::Four, place, 80, 0).unwrap()
     }
 
     fn accept(&self) -> Result<Met, Errno> {
@@ -93,10 +97,10 @@ impl Two {
 
     /// A socket with the name of a stream of the client's.
     fn pretend(&self, slot: SlotName) -> OwnedFd {
-        let fd = socket(FLAGS).unwrap();
-        let name = name::connector(self.client.peers.network(), slot).unwrap();
-        rustix::net::bind(&fd, &name).unwrap();
-        connect(&fd, &self.name).unwrap();
+        let nonce = self.client.peers.own().peer(slot.slot).nonce();
+        let fd = stream_socket(FLAGS).unwrap();
+        rustix::net::bind(&fd, &name::connector(slot, nonce).unwrap()).unwrap();
+        rustix::net::connect(&fd, &self.name()).unwrap();
         fd
     }
 }
@@ -188,27 +192,86 @@ fn s6_a_welcome_that_is_none() {
     }
 }
 
+/// A forged welcome would otherwise join this end to a session of another one.
 #[test]
-fn s4_a_welcome_from_nobody_and_to_anywhere() {
+fn s4_a_welcome_that_names_a_slot_of_another_connection_is_refused() {
     let two = two();
-    for (host, ok) in [(99, false), (1, true), (2, true)] {
+    let other = two.open().unwrap();
+    let accepted = two.accept().unwrap();
+    assert!(matches!(two.resolve(&other), Answer::Open(_)));
+    let there = two.server.peers.own().own(accepted.slot).name();
+    let nowhere = SlotName {
+        slot: u32::MAX,
+        generation: 77,
+        ..there
+    };
+    let stale = SlotName {
+        generation: there.generation + 1,
+        ..there
+    };
+    let absent = SlotName { host: 99, ..there };
+    for name in [there, nowhere, stale, absent] {
         let met = two.open().unwrap();
         let fd = rustix::net::accept(&two.listener).unwrap();
-        let slot = SlotName {
-            host,
-            slot: u32::MAX,
-            generation: 77,
-        };
-        say_yes(&fd, slot).unwrap();
+        say_yes(&fd, name).unwrap();
+        let told = Errno::CONNRESET.raw_os_error();
         let answer = two.resolve(&met);
-        assert_eq!(matches!(answer, Answer::Open(_)), ok, "{host}");
-        if let Answer::Open(theirs) = answer {
-            let own = two.client.peers.own();
-            let stream = crate::Stream::new(own, met.slot, Some(&theirs), met.fd.as_fd());
-            let got = stream.receive_slice(&mut [0; 8], false);
-            assert_eq!(got, Err(crate::Hindrance::End));
-        }
+        assert!(
+            matches!(answer, Answer::Refused(errno) if errno == told),
+            "{name:?}: {answer:?}"
+        );
     }
+}
+
+/// A process that is killed between two of its steps leaves the others that hold the stream one
+/// that they can go on with.
+#[test]
+fn a_welcome_is_there_until_it_is_noted() {
+    let two = two();
+    let met = two.open().unwrap();
+    let accepted = two.accept().unwrap();
+    assert!(matches!(peek_welcome(met.fd.as_fd()), Ok(Some((0, _)))));
+    // Killed here, or noted and killed before it was taken out.
+    let there = two.server.peers.own().own(accepted.slot).name();
+    assert!(matches!(peek_welcome(met.fd.as_fd()), Ok(Some((0, name))) if name == there));
+    assert!(matches!(two.resolve(&met), Answer::Open(_)));
+    assert!(
+        matches!(peek_welcome(met.fd.as_fd()), Ok(None)),
+        "taken out"
+    );
+    let slot = two.client.peers.own().own(met.slot);
+    assert_eq!(slot.state(), State::Established);
+}
+
+#[test]
+fn s4_a_source_address_that_the_program_does_not_have_is_refused() {
+    let two = two();
+    let from = |local: &str| {
+        let met = two.open_as(Wish {
+            local: local.parse().unwrap(),
+            ..wish()
+        });
+        (met.unwrap(), two.accept().map(drop))
+    };
+    for local in ["10.0.0.9:4", "10.0.0.2:80", "0.0.0.0:5", "224.0.0.1:6"] {
+        assert_eq!(from(local).1, Err(Errno::AGAIN), "{local}");
+    }
+    assert_eq!(from("10.0.0.1:40000").1, Ok(()));
+    assert_eq!(from("127.0.0.5:40000").1, Ok(()), "all programs have it");
+}
+
+#[test]
+fn s4_a_name_with_another_number_is_no_opening_end() {
+    let two = two();
+    let met = two.open().unwrap();
+    two.accept().unwrap();
+    let slot = two.client.peers.own().own(met.slot);
+    slot.clear_flags(flags::RESOLVED);
+    let fd = stream_socket(FLAGS).unwrap();
+    let name = name::connector(slot.name(), slot.nonce() ^ 1).unwrap();
+    rustix::net::bind(&fd, &name).unwrap();
+    rustix::net::connect(&fd, &two.name()).unwrap();
+    assert_eq!(two.accept().err(), Some(Errno::AGAIN));
 }
 
 #[test]
@@ -219,6 +282,7 @@ fn s4_who_opens_with_a_slot_that_is_not_his_is_turned_away() {
         let slot = arena.own(arena.allocate(two.client.holder, 0).unwrap());
         slot.set_kind(kind);
         slot.set_state(state);
+        slot.set_local(wish().local);
         slot
     };
     let met = new(Kind::Stream, State::Established);
@@ -256,8 +320,8 @@ fn s6_a_crowd_of_strangers_does_not_hold_the_caller() {
     let two = two();
     let mut crowd = Vec::new();
     for _ in 0..TURNED_AWAY + 1 {
-        let fd = socket(FLAGS).unwrap();
-        connect(&fd, &two.name).unwrap();
+        let fd = stream_socket(FLAGS).unwrap();
+        rustix::net::connect(&fd, &two.name()).unwrap();
         crowd.push(fd);
     }
     let met = two.open().unwrap();

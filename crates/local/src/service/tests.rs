@@ -1,6 +1,7 @@
 //! Questions and answers: short, long, nonsense, with descriptors, none.
 
 use super::*;
+use crate::network::tests::Private;
 use rustix::net::{accept, send, socketpair};
 
 fn pair() -> (OwnedFd, OwnedFd) {
@@ -21,11 +22,26 @@ fn questions_there_and_back() {
         Question::Arena(u64::MAX),
         Question::Listen(7),
         Question::Figures(8),
+        Question::Enter(9),
         Question::Look,
         Question::List,
+        Question::Connect(Target::Gateway(9)),
+        Question::Connect(Target::Listener {
+            to: "[2001:db8:1111:2222:3333:4444:5555:6666]:65535"
+                .parse()
+                .unwrap(),
+            host: u64::MAX,
+            turn: u32::MAX,
+        }),
+        Question::Bind(
+            "l-6-2001:db8:1111:2222:3333:4444:5555:6666-65535".into(),
+            true,
+        ),
     ];
     for question in all {
-        assert_eq!(Question::unpack(&question.pack()), Some(question));
+        let packed = question.pack();
+        assert!(packed.len() <= QUESTION_MAX);
+        assert_eq!(Question::unpack(&packed), Some(question));
     }
 }
 
@@ -37,7 +53,7 @@ fn s5_s6_questions_that_are_none() {
     }
     assert_eq!(Question::unpack(&[good.as_slice(), &[0]].concat()), None);
     assert_eq!(Question::unpack(&[0xff; 65_536]), None);
-    for kind in [0u32, 7, u32::MAX] {
+    for kind in [0u32, 8, 11, u32::MAX] {
         let bytes = [&kind.to_ne_bytes()[..], &[0; 8]].concat();
         assert_eq!(Question::unpack(&bytes), None);
     }
@@ -88,21 +104,26 @@ fn s6_more_descriptors_than_asked_for() {
 
 #[test]
 fn what_the_carrier_says_and_that_there_is_none() {
-    let network = Network::new(&format!("service {}", std::process::id()), 0);
+    let private = Private::new();
+    let network = private.network;
+    let host = rustix::process::getpid().as_raw_nonzero().get() as u64;
     assert_eq!(
-        ask(network, 5, Question::Look).err(),
+        ask(&network, host, &Question::Look).err(),
         Some(Errno::CONNREFUSED)
     );
-    assert_eq!(tell(network, 5, Question::Look), Err(Errno::CONNREFUSED));
-    let listener = listen(network, 5).unwrap();
-    assert_eq!(listen(network, 5).err(), Some(Errno::ADDRINUSE));
+    assert_eq!(
+        tell(&network, host, &Question::Look),
+        Err(Errno::CONNREFUSED)
+    );
+    let [listener, _far] = listen(&network, host).unwrap();
+    assert_eq!(listen(&network, host).err(), Some(Errno::ADDRINUSE));
     let cases = [
         (2, Err(Errno::NOENT)),
         (-1, Err(Errno::PROTO)),
         (i32::MIN, Err(Errno::PROTO)),
     ];
     for (errno, said) in cases.into_iter().chain([(0, Ok("text".to_string()))]) {
-        let asked = std::thread::spawn(move || ask(network, 5, Question::Look));
+        let asked = std::thread::spawn(move || ask(&network, host, &Question::Look));
         let mut entry = [rustix::event::PollFd::new(
             &listener,
             rustix::event::PollFlags::IN,
@@ -116,13 +137,15 @@ fn what_the_carrier_says_and_that_there_is_none() {
         let got = asked.join().unwrap().map(|answer| answer.text);
         assert_eq!(got, said);
     }
-    assert_eq!(ask_for_none(network), Err(Errno::PROTO));
+    assert_eq!(ask_for_none(&network), Err(Errno::PROTO));
 }
 
 /// An answer without the descriptor it should bring.
-fn ask_for_none(network: Network) -> Result<(), Errno> {
-    let listener = listen(network, 6)?;
-    let asked = std::thread::spawn(move || ask_for_arena(network, 6, 7).map(drop));
+fn ask_for_none(network: &Network) -> Result<(), Errno> {
+    let network = *network;
+    let host = u64::from(std::process::id()) + (1 << 32);
+    let [listener, _far] = listen(&network, host)?;
+    let asked = std::thread::spawn(move || ask_for_arena(&network, host, 7).map(drop));
     let mut entry = [rustix::event::PollFd::new(
         &listener,
         rustix::event::PollFlags::IN,

@@ -311,3 +311,12 @@ fn s9_wake_ups_without_end_do_not_hold_their_reader() {
         stop.store(true, Relaxed);
     });
 }
+
+#[test]
+fn a_hang_up_behind_a_wake_up_is_found_with_it() {
+    let pair = Pair::new();
+    crate::wake(pair.b.fd.as_fd());
+    let crate::pair::End { fd: gone, .. } = pair.b;
+    drop(gone);
+    assert_eq!(drain(pair.a.fd.as_fd()), Drained::HungUp);
+}

@@ -1,9 +1,10 @@
 //! How a stream ends, and what the other end is told of it.
 
-use crate::Hindrance;
 use crate::options::Opt;
-use crate::pair::Pair;
+use crate::pair::{End, Pair};
+use crate::{Hindrance, Watcher, fault};
 use rustix::io::Errno;
+use rustix::net::RecvFlags;
 
 #[test]
 fn a_reset_has_the_reason_its_maker_gave_if_it_is_an_errno() {
@@ -54,4 +55,56 @@ fn what_is_below_the_low_water_mark_is_not_readable_until_the_end() {
     // A mark that the ring could never reach would be a wait for ever.
     b.slot().set(Opt::LowWater, u32::MAX - 1);
     assert_eq!(b.low_water(), 2048);
+}
+
+/// Wake-ups that came to an end since the last look.
+fn wakes(end: &End) -> usize {
+    let mut bytes = [0; 64];
+    let got = rustix::net::recv(&end.fd, &mut bytes[..], RecvFlags::DONTWAIT);
+    got.map_or(0, |(_, n)| n)
+}
+
+/// Of the processes that share an end, one is killed before it wakes the sleeper at the other.
+#[test]
+fn a_sleeper_whose_waker_is_killed_is_woken_by_the_next() {
+    let pair = Pair::new();
+    let (a, b) = (pair.a(), pair.b());
+    for reads in [true, false] {
+        match reads {
+            true => b.slot().arm_reader(),
+            false => {
+                while b.send_slice(&[0; 1000]).is_ok() {}
+                b.slot().arm_writer();
+            }
+        }
+        let news = || match reads {
+            true => assert_eq!(a.send_slice(b"x"), Ok(1)),
+            false => assert_eq!(a.skip(1100), Ok(1100)),
+        };
+        fault::kill_at("wake", news);
+        assert_eq!(wakes(&pair.b), 0);
+        news();
+        assert_eq!(wakes(&pair.b), 1, "reads: {reads}");
+        news();
+        assert_eq!(wakes(&pair.b), 0, "once a sleep");
+        b.slot().disarm_reader();
+        b.slot().disarm_writer();
+    }
+}
+
+/// The same for what sleeps on many streams, without a bell.
+#[test]
+fn a_set_whose_waker_is_killed_is_woken_by_the_next() {
+    let pair = Pair::new();
+    let a = pair.a();
+    let mut watcher = Watcher::new(pair.b.arena.clone(), pair.b.holder);
+    watcher.add(pair.b.slot, &pair.a.arena);
+    assert!(!watcher.arm());
+    let news = || assert_eq!(a.send_slice(b"x"), Ok(1));
+    fault::kill_at("wake", news);
+    assert_eq!(wakes(&pair.b), 0);
+    news();
+    assert_eq!(wakes(&pair.b), 1);
+    news();
+    assert_eq!(wakes(&pair.b), 0, "once a sleep");
 }

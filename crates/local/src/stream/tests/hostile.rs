@@ -21,7 +21,7 @@ const NASTY: [u64; 8] = [
 fn scribble(pair: &Pair, seed: u64, stop: &AtomicBool) {
     let (arena, mut random) = (&pair.b.arena, Random(seed));
     let slot = arena.slot_at(pair.b.slot);
-    let words = arena.memory.len() / 8;
+    let words = arena.geometry.head_len() / 8;
     while !stop.load(Relaxed) {
         let at = match random.below(4) {
             0 => random.below(words) * 8,
