@@ -6,16 +6,17 @@ use crate::doors;
 use crate::gateway::{Gateway, Tools};
 use crate::host::Stack;
 use crate::janitor::{Janitor, Others, Swept};
+use crate::kept::Kept;
 use crate::kernel::{Kernel, News, Token};
 use crate::link_watch::LinkWatch;
 use crate::processes::Processes;
 use crate::questions::{Asked, Questions};
 use crate::strangers::Strangers;
-use gannet::settings::Knob;
+use gannet::settings::{Knob, LinkChoice};
 use gannet::{Event, Host, Poller};
-use gannet_local::name::Network;
+use gannet_local::credentials::Credentials;
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, HostId, Spin, bell};
+use gannet_local::{Arena, HostId, Made, Network, Spin, bell};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -38,6 +39,8 @@ const MUCH: Range<usize> = 16 << 10..256 << 10;
 const UNRUNG_MAX: u32 = 7;
 /// How soon to try again where a listener had no room, or descriptors had run out.
 const TRY_AGAIN: Duration = Duration::from_millis(2);
+/// How often an entry may change while its process is found dead: by its parent, once.
+const NAMED_MEANWHILE: u32 = 4;
 /// How long what programs left behind may take to be delivered.
 const LAST_WORDS: Duration = Duration::from_secs(60);
 
@@ -53,8 +56,12 @@ pub(crate) struct Carrier {
     pub(crate) program: Arc<Arena>,
     file: OwnedFd,
     pub(crate) gateway: Gateway,
-    service: OwnedFd,
+    /// Where processes ask: near, and from afar.
+    service: [OwnedFd; 2],
+    /// Say that the program has its addresses, for as long as they are open.
+    _claims: Vec<OwnedFd>,
     questions: Questions,
+    kept: Kept,
     pub(crate) strangers: Strangers,
     pub(crate) processes: Processes,
     janitor: Janitor,
@@ -79,18 +86,25 @@ pub(crate) struct Carrier {
 impl Carrier {
     /// Makes everything; from now on processes are answered once the loop runs.
     pub(crate) fn open(config: Config, stack: Stack) -> io::Result<Carrier> {
-        let network = config.network();
+        let network = config.network()?;
+        // What killed carriers and programs left.
+        network.sweep();
         let geometry = config.geometry();
         let (file, program) = Arena::create(config.host, geometry)?;
         let program = Arc::new(program);
         // Another number for its own ends, which nobody else has.
         let number = config.host.wrapping_add(1).max(1);
-        let gateway = Gateway::open(network, number, geometry, &program, config.uid)?;
-        let service = service::listen(network, config.host)?;
+        let gateway = Gateway::open(network, number, geometry, &program)?;
+        let service = service::listen(&network, config.host)?;
+        let claims = stack.host.addresses().into_iter();
+        let claims = claims.filter_map(|ip| network.claim(ip, config.host).ok());
+        let claims = claims.collect();
         let kernel = Kernel::new()?;
         let strangers = Strangers::new()?;
         kernel.add(gateway.listener(), Token::Gateway)?;
-        kernel.add(&service, Token::Service)?;
+        for (at, listener) in service.iter().enumerate() {
+            kernel.add(listener, Token::Service(at as u32))?;
+        }
         if let Some(bell) = &gateway.bell {
             kernel.add(bell, Token::Bell)?;
             gateway.watcher.hang_bell();
@@ -119,7 +133,9 @@ impl Carrier {
             file,
             gateway,
             service,
+            _claims: claims,
             questions: Questions::default(),
+            kept: Kept::default(),
             strangers,
             processes: Processes::new(),
             janitor: Janitor::new()?,
@@ -275,7 +291,8 @@ impl Carrier {
     fn due(&self) -> Option<Instant> {
         let last = self.alone.map(|alone| alone + LAST_WORDS);
         let corked = self.gateway.uncorking_due();
-        let all = [self.janitor.due(), self.again, corked, last];
+        let suspects = self.processes.due();
+        let all = [self.janitor.due(), self.again, corked, last, suspects];
         all.into_iter().flatten().min()
     }
 
@@ -293,7 +310,8 @@ impl Carrier {
             self.watch_doors_of_the_kernel();
         }
         self.gateway.uncork(self.now);
-        if self.processes.is_stale(&self.program) {
+        let suspects = self.processes.due().is_some_and(|due| due <= self.now);
+        if suspects || self.processes.is_stale(&self.program) {
             self.look_at_processes();
         }
     }
@@ -301,7 +319,9 @@ impl Carrier {
     fn watch_doors_of_the_kernel(&self) {
         // Watched already, in most cases.
         let _ = self.kernel.add(self.gateway.listener(), Token::Gateway);
-        let _ = self.kernel.add(&self.service, Token::Service);
+        for (at, listener) in self.service.iter().enumerate() {
+            let _ = self.kernel.add(listener, Token::Service(at as u32));
+        }
     }
 
     /// True when there was anything.
@@ -330,13 +350,7 @@ impl Carrier {
                     self.try_again();
                 }
             }
-            Token::Service => {
-                let taken = self.questions.take(&self.service, &self.kernel, &mut asked);
-                if !taken {
-                    self.kernel.remove(&self.service);
-                    self.try_again();
-                }
-            }
+            Token::Service(at) => self.take_questions(at as usize, &mut asked),
             Token::Question(number) => self.questions.read(number, &mut asked),
             Token::Helper => self.strangers.take_in(),
             Token::Process(entry) => self.process_ended(entry as usize),
@@ -358,18 +372,40 @@ impl Carrier {
         }
     }
 
+    fn take_questions(&mut self, at: usize, asked: &mut Vec<Asked>) {
+        let Some(listener) = self.service.get(at) else {
+            return;
+        };
+        let (uid, now) = (self.config.uid, Instant::now());
+        let (processes, program, kernel) = (&mut self.processes, &self.program, &self.kernel);
+        let mut dead = Vec::new();
+        let mut may = |by: Credentials| {
+            if by.uid == uid || by.uid == 0 {
+                return true;
+            }
+            // Processes that changed their user are known by the table.
+            if processes.is_stale(program) {
+                processes.look(program, kernel, now, &mut dead);
+            }
+            by.pid != 0 && processes.has(by.pid)
+        };
+        let taken = self
+            .questions
+            .take(listener, (kernel, now), &mut may, asked);
+        if !taken {
+            kernel.remove(listener);
+        }
+        for entry in dead {
+            self.bury(entry);
+        }
+        if !taken {
+            self.try_again();
+        }
+    }
+
     fn answer(&mut self, asked: Asked) {
-        let uid = asked.by.uid.as_raw();
-        let pid = asked.by.pid.as_raw_nonzero().get() as u32;
-        let mut known = uid == self.config.uid || uid == 0;
-        if !known {
-            self.look_at_processes();
-            known = self.processes.has(pid);
-        }
-        if !known {
-            return asked.say(libc::EPERM);
-        }
         match asked.question {
+            Question::Connect(_) | Question::Bind(..) => asked.act(&self.network),
             Question::Attach => asked.give(&self.file, self.settings_text()),
             Question::Arena(host) => self.give_arena(host, asked),
             Question::Listen(slot) => {
@@ -380,6 +416,17 @@ impl Carrier {
             Question::Look => {
                 self.look_at_processes();
                 self.gateway.doors.prune(&self.program);
+                self.kept.prune(&self.program, self.now);
+                self.janitor.look_soon(self.now);
+                asked.say(0);
+            }
+            Question::Enter(made) => {
+                if let Ok(process) = service::peer_process(&asked.to) {
+                    let (kernel, program) = (&self.kernel, &self.program);
+                    let by = (process, asked.by.pid);
+                    self.processes.entered(made, by, kernel, program);
+                }
+                self.look_at_processes();
                 self.janitor.look_soon(self.now);
                 asked.say(0);
             }
@@ -390,11 +437,28 @@ impl Carrier {
                 self.gateway.tell_figures(slot);
                 asked.say(0);
             }
+            Question::Keep(slot) => self.keep(slot, asked),
+            Question::Kept(slot, place) => match self.kept.get(&self.program, slot, place) {
+                Some(hidden) => asked.give(hidden, String::new()),
+                None => asked.say(libc::ENOENT),
+            },
             Question::List => match crate::listing::write(self) {
                 Ok(file) => asked.give(file, String::new()),
                 Err(error) => asked.say(error.raw_os_error()),
             },
         }
+    }
+
+    fn keep(&mut self, slot: u32, mut asked: Asked) {
+        let errno = match asked.file.take() {
+            Some(hidden) => match self.kept.keep(&self.program, slot, hidden, self.now) {
+                true => 0,
+                false => libc::ENOSPC,
+            },
+            None => libc::EBADF,
+        };
+        self.janitor.look_soon(self.now);
+        asked.say(errno);
     }
 
     fn give_arena(&mut self, host: HostId, asked: Asked) {
@@ -416,6 +480,9 @@ impl Carrier {
         for address in self.host.addresses() {
             text += &format!("address {address}\n");
         }
+        if let LinkChoice::Packet(name) | LinkChoice::Tap(name) = settings.link() {
+            text += &format!("interface {name}\n");
+        }
         for route in &self.routes {
             text += &format!("route {route}\n");
         }
@@ -428,9 +495,10 @@ impl Carrier {
 
     fn look_at_processes(&mut self) {
         let mut dead = Vec::new();
-        self.processes.look(&self.program, &self.kernel, &mut dead);
-        for entry in dead {
-            self.bury(entry);
+        let (kernel, now) = (&self.kernel, self.now);
+        self.processes.look(&self.program, kernel, now, &mut dead);
+        for made in dead {
+            self.bury(made);
         }
         self.visited |= !self.processes.is_empty();
         self.alone = match self.processes.is_empty() {
@@ -440,17 +508,26 @@ impl Carrier {
     }
 
     fn process_ended(&mut self, entry: usize) {
-        if self.processes.ended(entry, &self.program) {
-            self.bury(entry);
+        if let Some(made) = self.processes.ended(entry, &self.program) {
+            self.bury(made);
         }
         self.look_at_processes();
     }
 
     /// A dead process holds nothing any more.
-    fn bury(&mut self, entry: usize) {
-        let held: Vec<u32> = self.program.held_by(entry).collect();
-        self.program.leave(entry);
-        let others = Known(&self.strangers, &self.gateway, &self.program);
+    fn bury(&mut self, mut made: Made) {
+        let held: Vec<u32> = self.program.held_by(made.entry).collect();
+        self.processes.orphan(made.entry, &self.program, self.now);
+        // Its parent may name it at this moment; another use of the entry is left alone.
+        for _ in 0..NAMED_MEANWHILE {
+            let now = self.program.look_at(made.entry);
+            if self.program.leave_as(made) || now.pack() != made.pack() || now.is_free() {
+                break;
+            }
+            made = now;
+        }
+        self.kept.prune(&self.program, self.now);
+        let others = Known(&self.strangers, &self.gateway, &self.program, &self.kept);
         let swept = self.janitor.bury(&self.program, held, &others, self.now);
         self.after(&swept);
     }
@@ -462,7 +539,8 @@ impl Carrier {
             let gone = |host| !own.contains(&host) && !known(host);
             self.program.forget_news(gone);
         }
-        let others = Known(&self.strangers, &self.gateway, &self.program);
+        self.kept.prune(&self.program, self.now);
+        let others = Known(&self.strangers, &self.gateway, &self.program, &self.kept);
         let swept = self.janitor.sweep(&self.program, &others, self.now);
         self.after(&swept);
     }
@@ -498,11 +576,11 @@ impl Carrier {
 }
 
 /// The programs that the carrier knows.
-struct Known<'a>(&'a Strangers, &'a Gateway, &'a Arc<Arena>);
+struct Known<'a>(&'a Strangers, &'a Gateway, &'a Arc<Arena>, &'a Kept);
 
 impl Others for Known<'_> {
     fn arena(&self, host: HostId) -> Option<Arc<Arena>> {
-        let Known(strangers, gateway, program) = self;
+        let Known(strangers, gateway, program, _) = self;
         if host == program.host() {
             Some((*program).clone())
         } else if host == gateway.arena().host() {
@@ -510,6 +588,10 @@ impl Others for Known<'_> {
         } else {
             strangers.arena(host).cloned()
         }
+    }
+
+    fn keeps(&self, slot: u32) -> bool {
+        self.3.has(slot)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a carrier is told.
 
 use gannet::settings::{Knob, Settings};
-use gannet_local::name::Network;
-use gannet_local::{Geometry, HostId};
+use gannet_local::{Geometry, HostId, Network};
+use std::io;
 
 /// What a carrier is told.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub struct Config {
     pub host: HostId,
     /// Other networks (`10.1.0.0/16`) and the neighbours that lead there.
     pub routes: Vec<(String, String)>,
-    /// The neighbour that leads to everything else.
-    pub gateway: Option<String>,
+    /// What the program is called, so that a DHCP server knows it again; may be empty.
+    pub name: String,
     /// A process during whose life the carrier stays although no process is carried yet.
     pub guardian: Option<u32>,
 }
@@ -29,14 +29,17 @@ impl Config {
             uid: rustix::process::getuid().as_raw(),
             host: random_number(),
             routes: Vec::new(),
-            gateway: None,
+            name: String::new(),
             guardian: None,
         }
     }
 
-    /// The network, as programs find each other in it.
-    pub fn network(&self) -> Network {
-        Network::new(&self.settings.network(), self.uid)
+    /// The network, as programs find each other in it: its directory is there from now on.
+    ///
+    /// # Errors
+    /// What keeps the directory from being made.
+    pub fn network(&self) -> io::Result<Network> {
+        Network::open(&self.settings.network())
     }
 
     pub(crate) fn geometry(&self) -> Geometry {

@@ -6,9 +6,9 @@
 
 use crate::tcp_options;
 use gannet::{Host, Interest, ListenOptions, Poller, TcpListener, TcpStream};
-use gannet_local::name::{self, Family, Network, Place};
+use gannet_local::name::{self, Family, Place};
 use gannet_local::slot::{State, flags};
-use gannet_local::{Arena, HostId};
+use gannet_local::{Arena, HostId, Network};
 use rustix::net::SocketAddrUnix;
 use std::net::SocketAddr;
 
@@ -72,7 +72,12 @@ impl Doors {
         };
         let same = |door: &&mut Door| door.at == at && door.family == family;
         if let Some(door) = self.all.iter_mut().flatten().find(same) {
-            door.slots.push((slot.number(), slot.generation()));
+            let known = (slot.number(), slot.generation());
+            if !door.slots.contains(&known) {
+                door.slots.push(known);
+            }
+            // (its options may have changed since, which is why it is told again)
+            let _ = tcp_options::listen(&door.listener, slot);
             return Ok(());
         }
         let options = ListenOptions {
@@ -164,20 +169,22 @@ impl Door {
     /// The names under which the program may listen for a connection to `local`.
     pub(crate) fn names(
         &mut self,
-        network: Network,
+        network: &Network,
         host: HostId,
         local: SocketAddr,
     ) -> impl Iterator<Item = SocketAddrUnix> + use<> {
         self.turn = self.turn.wrapping_add(1);
         // Those who share a port have its first numbers, mostly.
         let first = self.turn % u32::try_from(self.slots.len()).unwrap_or(1).max(1);
-        let sharers = (0..name::SHARERS).map(move |n| 1 + n.wrapping_add(first) % name::SHARERS);
+        let sharers =
+            move || (0..name::SHARERS).map(move |n| 1 + n.wrapping_add(first) % name::SHARERS);
         let (family, port) = (self.family, self.at.port());
         let everywhere = self.at.ip().is_unspecified().then_some(Place::All(host));
         let places = [everywhere, Some(Place::At(local.ip()))];
-        std::iter::once(0)
-            .chain(sharers)
-            .flat_map(move |n| places.into_iter().flatten().map(move |place| (place, n)))
-            .filter_map(move |(place, n)| name::listener(network, family, place, port, n).ok())
+        let places = places
+            .into_iter()
+            .flatten()
+            .map(move |place| (family, place));
+        name::names_at(*network, places, port, sharers)
     }
 }

@@ -1,7 +1,8 @@
 //! What a connection's stack knows of it, as the program's library and `gannet ss` read it.
 
-use gannet::{TcpInfo, TcpState};
+use gannet::{CongestionControl, LossState, TcpInfo, TcpState};
 use gannet_local::Figures;
+use gannet_local::options::CONGESTION;
 use std::time::Duration;
 
 fn microseconds(time: Option<Duration>) -> u32 {
@@ -24,8 +25,28 @@ fn number(state: TcpState) -> u32 {
     }
 }
 
+fn milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// The number of a state in Linux (`enum tcp_ca_state`).
+fn loss_state(state: LossState) -> u32 {
+    match state {
+        LossState::Open => 0,
+        LossState::Disorder => 1,
+        LossState::Recovery => 3,
+        LossState::Loss => 4,
+    }
+}
+
+fn control_number(control: CongestionControl) -> u32 {
+    let name = control.name();
+    let place = CONGESTION.iter().position(|known| *known == name);
+    place.map_or(0, |place| place as u32 + 1)
+}
+
 /// What is known of a connection.
-pub(crate) fn of(info: &TcpInfo) -> Figures {
+pub(crate) fn of(info: &TcpInfo, since_received: Option<Duration>) -> Figures {
     let flag = |on: bool, bit: u32| u32::from(on) << bit;
     let (own, peers) = info.window_scale.unwrap_or_default();
     let scales = u32::from(peers & 15) << 8 | u32::from(own & 15) << 12;
@@ -54,5 +75,9 @@ pub(crate) fn of(info: &TcpInfo) -> Figures {
         segments_received: info.segments_received as u32,
         pacing_rate: info.pacing_rate.map_or(u32::MAX, rate),
         out_of_order: info.out_of_order,
+        sacked: info.sacked,
+        loss_state: loss_state(info.loss_state),
+        since_received: since_received.map_or(0, milliseconds),
+        congestion_control: control_number(info.congestion_control),
     }
 }

@@ -7,17 +7,21 @@ use crate::tcp::{CORKED_MAX, Tcp};
 use crate::udp::{SCRATCH, Udp};
 use gannet::{Host, Poller, TcpStream};
 use gannet_local::meet::{self, Met, Wish};
-use gannet_local::name::{self, Network};
+use gannet_local::name;
 use gannet_local::slot::{Kind, flags};
-use gannet_local::{Arena, Drained, Geometry, HostId, Peers, Stream, Watcher, drain};
+use gannet_local::{Arena, Drained, Geometry, HostId, Network, Peers, Stream, Watcher, drain};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, sockopt};
+use rustix::net::SocketFlags;
+use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 const SOCKET: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+/// Streams taken from the program in one turn.
+const ACCEPTS_MAX: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -48,7 +52,6 @@ pub(crate) struct Gateway {
     pub(crate) given: usize,
     /// Datagrams for programs that did not read theirs.
     pub(crate) dropped: u64,
-    uid: u32,
 }
 
 /// What of the carrier the gateway works with.
@@ -67,14 +70,16 @@ impl Gateway {
         host: HostId,
         geometry: Geometry,
         program: &Arc<Arena>,
-        uid: u32,
     ) -> Result<Gateway, Errno> {
-        let (file, arena) = Arena::create_alone(host, geometry)?;
+        // All of it is mapped at once: it is sealed against every later writer.
+        let room = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
+        let (file, arena) = Arena::create_alone(host, geometry.within(room / 4))?;
         let arena = Arc::new(arena);
         let holder = arena.enter(std::process::id()).ok_or(Errno::NOMEM)?;
-        let peers = Peers::new(arena.clone(), network);
+        // A datagram socket of the program's comes from no address yet.
+        let peers = Peers::new(arena.clone(), network).with_partner(program.host());
         peers.insert(program.clone());
-        let listener = meet::bind(&name::gateway(network, program.host())?, SOCKET)?;
+        let listener = meet::bind_as(&network, &name::gateway(&network, program.host())?)?;
         rustix::net::listen(&listener, 4096)?;
         let watcher = Watcher::new(arena, holder);
         let bell = watcher.make_bell();
@@ -95,7 +100,6 @@ impl Gateway {
             scratch: vec![0; SCRATCH],
             given: 0,
             dropped: 0,
-            uid,
         })
     }
 
@@ -111,7 +115,7 @@ impl Gateway {
     /// Takes the streams that processes of the program have opened to the carrier. False when the
     /// kernel has no descriptor left for them.
     pub(crate) fn accept(&mut self, tools: &Tools<'_>) -> bool {
-        loop {
+        for _ in 0..ACCEPTS_MAX {
             match meet::accept(&self.peers, self.holder, &self.listener, SOCKET) {
                 Ok(met) => self.admit(tools, met),
                 Err(Errno::AGAIN) => return true,
@@ -119,6 +123,8 @@ impl Gateway {
                 Err(_) => return false,
             }
         }
+        // The others are there in the next turn.
+        true
     }
 
     /// Somebody has opened a stream to the carrier: joins it to what it asks for.
@@ -129,7 +135,7 @@ impl Gateway {
             fd: met.fd,
             slot: met.slot,
         };
-        let joined = match self.may_open(&end.fd) && slot.peer_name().host == self.program {
+        let joined = match slot.peer_name().host == self.program {
             false => Err(libc::EPERM),
             true => self.join(tools, &end),
         };
@@ -140,14 +146,6 @@ impl Gateway {
                 self.free(end.slot);
             }
         }
-    }
-
-    /// The same user, or root. The name of a stream cannot be taken by anybody else while the
-    /// program's process has it, so that programs which change their user are known by that.
-    fn may_open(&self, fd: &OwnedFd) -> bool {
-        let uid = |who: rustix::net::UCred| who.uid.as_raw();
-        let whose = sockopt::socket_peercred(fd).map(uid);
-        whose.is_ok_and(|uid| uid == self.uid || uid == 0 || self.uid == 0)
     }
 
     fn join(&mut self, tools: &Tools<'_>, end: &End) -> Result<Joined, i32> {
@@ -208,15 +206,16 @@ impl Gateway {
                 continue;
             };
             let (local, remote) = (meet::plain(local), meet::plain(remote));
-            let network = self.peers.network();
-            let mut names = open.names(network, self.program, local);
+            let names = open.names(self.peers.network(), self.program, local);
             let wish = Wish {
                 local: remote,
                 remote: local,
                 kind: Kind::Stream,
                 socket: SOCKET,
             };
-            match meet::open(&self.peers, self.holder, wish, false, &mut names) {
+            let met = meet::prepare(&self.peers, self.holder, wish, false);
+            let met = met.and_then(|met| meet::connect_by(&self.peers, self.holder, met, names));
+            match met {
                 Ok(met) => self.hand_over(tools, met, tcp),
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => {
                     open.waiting = Some(tcp);

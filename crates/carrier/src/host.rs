@@ -1,6 +1,7 @@
 //! The carrier's stack: its link, its address, where it leads.
 
 use crate::config::{Config, random_number};
+use crate::default_route::DefaultRoute;
 use gannet::Host;
 use gannet::settings::{LinkChoice, Place};
 use std::io;
@@ -30,17 +31,31 @@ pub(crate) struct Stack {
 /// Makes the host that the configuration describes.
 pub(crate) fn build(config: &Config) -> io::Result<Stack> {
     let link = config.settings.link();
+    let default = DefaultRoute::choose(&config.settings)?;
     let host = match (config.settings.place(), &link) {
-        (Place::Fixed(ip, bits), _) => at(config, &link, &format!("{ip}/{bits}"))?,
+        (Place::Fixed(ip, bits), _) => at(config, &link, &format!("{ip}/{bits}"), default)?,
         (Place::Auto, LinkChoice::Channel) => at_a_free_address(config, &link)?,
         (Place::Auto | Place::Dhcp, _) => by_lease(config, &link)?,
     };
-    let routes = routes(config, &host);
+    default.wait(&host)?;
+    let routes = routes(config, &host, default);
     Ok(Stack { host, routes })
 }
 
-fn with_address(config: &Config, link: &LinkChoice, address: &str) -> io::Result<Host> {
+fn with_address(
+    config: &Config,
+    link: &LinkChoice,
+    address: &str,
+    default: DefaultRoute,
+) -> io::Result<Host> {
+    let identity = format!(
+        "{}/{}/{}",
+        config.uid,
+        config.settings.network(),
+        config.name
+    );
     let builder = config.settings.apply(Host::builder()).linger(LINGER);
+    let builder = builder.identity(&identity);
     let mut builder = match link {
         LinkChoice::Channel => builder.channel(&config.settings.network(), address),
         LinkChoice::Packet(interface) => builder.packet(interface, address),
@@ -49,19 +64,27 @@ fn with_address(config: &Config, link: &LinkChoice, address: &str) -> io::Result
     for (network, gateway) in &config.routes {
         builder = builder.route(network, gateway);
     }
-    if let Some(gateway) = &config.gateway {
-        builder = builder.gateway(gateway);
+    match default {
+        DefaultRoute::Through(gateway) => builder = builder.gateway(&gateway.to_string()),
+        DefaultRoute::Advertised => builder = builder.autoconf(),
+        DefaultRoute::None | DefaultRoute::Leased => {}
     }
     builder.build()
 }
 
 /// With the address, as soon as it is free.
-fn at(config: &Config, link: &LinkChoice, address: &str) -> io::Result<Host> {
+fn at(
+    config: &Config,
+    link: &LinkChoice,
+    address: &str,
+    default: DefaultRoute,
+) -> io::Result<Host> {
     let until = Instant::now() + HANDOVER;
     loop {
-        match with_address(config, link, address) {
+        match with_address(config, link, address, default) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(10));
+                // Of two that begin together one is to come first.
+                std::thread::sleep(Duration::from_millis(5 + random_number() % 20));
             }
             other => return other,
         }
@@ -76,7 +99,7 @@ fn at_a_free_address(config: &Config, link: &LinkChoice) -> io::Result<Host> {
     loop {
         let number = 1 + (random_number() % u64::from(hosts)) as u32;
         let ip = Ipv4Addr::from(u32::from(base) + number);
-        match with_address(config, link, &format!("{ip}/{bits}")) {
+        match with_address(config, link, &format!("{ip}/{bits}"), DefaultRoute::None) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && tried < TRIES => tried += 1,
             other => return other,
         }
@@ -84,12 +107,12 @@ fn at_a_free_address(config: &Config, link: &LinkChoice) -> io::Result<Host> {
 }
 
 fn by_lease(config: &Config, link: &LinkChoice) -> io::Result<Host> {
-    let host = with_address(config, link, "dhcp")?;
+    let host = with_address(config, link, "dhcp", DefaultRoute::Leased)?;
     host.wait_for_lease(LEASE)?;
     Ok(host)
 }
 
-fn routes(config: &Config, host: &Host) -> Vec<String> {
+fn routes(config: &Config, host: &Host, default: DefaultRoute) -> Vec<String> {
     let mut all = Vec::new();
     match config.settings.place() {
         Place::Fixed(ip, bits) => all.push(network_of(ip, bits)),
@@ -102,10 +125,7 @@ fn routes(config: &Config, host: &Host) -> Vec<String> {
         }
     }
     all.extend(config.routes.iter().map(|(network, _)| network.clone()));
-    if let Some(gateway) = &config.gateway {
-        let six = gateway.contains(':');
-        all.push(if six { "::/0" } else { "0.0.0.0/0" }.to_owned());
-    }
+    all.extend(default.network(host).map(str::to_owned));
     all
 }
 

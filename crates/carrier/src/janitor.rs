@@ -2,15 +2,16 @@
 //! the other end still needed it.
 //!
 //! A slot is freed when no process holds it, the kernel's socket is gone too (a descriptor can be
-//! on its way in a message, or be held by a program that knows nothing of us), and the other end
-//! needs its memory no more. A slot is taken an instant before it is held, so only what two looks
+//! on its way in a message, or be held by a process without an entry in the table), and the other
+//! end needs its memory no more: says so, or its own socket is gone, with every process that could
+//! read. A slot is taken an instant before it is held, so only what two looks
 //! in a row find is nobody's.
 //!
 //! Looks happen while there are such slots, four times a second at first, less often while nothing
 //! changes; no timer runs when every slot is held.
 
 use gannet_local::slot::{Kind, SlotName, flags, receiver};
-use gannet_local::{Arena, HostId, Stream, TRANSIT};
+use gannet_local::{Arena, HostId, Stream};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -51,6 +52,9 @@ pub(crate) struct Swept {
 pub(crate) trait Others {
     /// The memory of a program, if it is known and alive.
     fn arena(&self, host: HostId) -> Option<Arc<Arena>>;
+
+    /// Whether hidden descriptors of the socket in this slot are kept, which is on its way.
+    fn keeps(&self, slot: u32) -> bool;
 }
 
 impl Janitor {
@@ -80,24 +84,29 @@ impl Janitor {
     /// One look at the whole arena.
     pub(crate) fn sweep(&mut self, program: &Arena, others: &dyn Others, now: Instant) -> Swept {
         let mut swept = Swept::default();
-        let on_their_way = drop_lost_messages(program);
+        let on_their_way = drop_lost_messages(program, others);
         std::mem::swap(&mut self.unheld, &mut self.before);
         if !program.unheld(&mut self.unheld) {
+            // A slot that is let go of from now on is told of; one that was just before is found.
+            program.say_sweeping(false);
+            if program.unheld(&mut self.unheld) {
+                self.look_soon(now);
+                return swept;
+            }
             self.due = on_their_way.then(|| now + SELDOM);
             self.since.clear();
             return swept;
         }
+        program.say_sweeping(true);
         let twice = self.unheld.iter().zip(&self.before);
         let twice: Vec<u32> = twice
             .enumerate()
             .flat_map(|(at, (now, before))| slots_of(at, now & before))
             .collect();
-        let alive = match twice.is_empty() {
-            true => HashSet::new(),
-            false => living_sockets(),
-        };
-        for n in twice {
-            self.finish(program, n, (others, &alive), now, &mut swept);
+        if let Some(alive) = (!twice.is_empty()).then(living_sockets).flatten() {
+            for n in twice {
+                self.finish(program, n, (others, &alive), now, &mut swept);
+            }
         }
         let changed = swept.freed > 0 || self.unheld != self.before;
         self.pause = match changed {
@@ -121,7 +130,9 @@ impl Janitor {
         if held.is_empty() {
             return swept;
         }
-        let alive = living_sockets();
+        let Some(alive) = living_sockets() else {
+            return swept;
+        };
         for n in held {
             if program.is_allocated(n) && !program.is_held(n) {
                 self.finish(program, n, (others, &alive), now, &mut swept);
@@ -139,7 +150,7 @@ impl Janitor {
         swept: &mut Swept,
     ) {
         let slot = program.own(n);
-        if alive.contains(&slot.inode()) {
+        if alive.contains(&slot.backing()) {
             return;
         }
         let is_stream = matches!(slot.kind(), Some(Kind::Stream | Kind::Datagrams));
@@ -152,8 +163,10 @@ impl Janitor {
                 stream.close(slot.aborts());
             }
             swept.ends.push(peer);
+            let reads = alive.contains(&slot.peer_inode());
             let needed = match theirs {
-                Some(_) => !stream.is_forgotten(),
+                Some(_) => reads && !stream.is_forgotten(),
+                None if resolved => reads,
                 None => self.may_be_accepted(program, n, now),
             };
             if needed {
@@ -177,19 +190,22 @@ impl Janitor {
     }
 }
 
-/// A message with a descriptor may never be received: what is held for it is let go of once the
-/// kernel has thrown the socket away. True when others are on their way.
-fn drop_lost_messages(program: &Arena) -> bool {
-    let sent: Vec<u32> = program.held_by(TRANSIT).collect();
+/// A message with a descriptor may never be received, and a process without an entry lets go of
+/// nothing: what is held for both is let go of once the kernel has thrown the socket away, or, of a
+/// socket whose hidden descriptors are kept, when they are kept no more. True when others are left.
+fn drop_lost_messages(program: &Arena, others: &dyn Others) -> bool {
+    let sent: Vec<u32> = program.held_in_transit().collect();
     if sent.is_empty() {
         return false;
     }
-    let alive = living_sockets();
+    let Some(alive) = living_sockets() else {
+        return true;
+    };
     let (there, gone): (Vec<u32>, Vec<u32>) = sent
         .into_iter()
-        .partition(|&n| alive.contains(&program.peer(n).inode()));
+        .partition(|&n| others.keeps(n) || alive.contains(&program.peer(n).backing()));
     for n in gone {
-        program.let_go(TRANSIT, n);
+        program.drop_transit(n);
     }
     !there.is_empty()
 }
@@ -201,10 +217,17 @@ fn slots_of(word: usize, bits: u64) -> impl Iterator<Item = u32> {
 }
 
 /// The inodes of all Unix sockets that anything refers to, descriptors in messages among them.
-fn living_sockets() -> HashSet<u64> {
-    let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let inode = |line: &str| line.split_ascii_whitespace().nth(6)?.parse().ok();
-    table.lines().skip(1).filter_map(inode).collect()
+/// `None` when that cannot be told: then each may live. Names in the table are bytes of any kind.
+fn living_sockets() -> Option<HashSet<u64>> {
+    let table = std::fs::read("/proc/self/net/unix").ok()?;
+    let inode = |line: &[u8]| {
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
+        std::str::from_utf8(words.nth(6)?).ok()?.parse().ok()
+    };
+    let lines = table.split(|byte| *byte == b'\n').skip(1);
+    Some(lines.filter_map(inode).collect())
 }
 
 #[cfg(test)]
@@ -217,6 +240,10 @@ mod tests {
     impl Others for Nobody {
         fn arena(&self, _: HostId) -> Option<Arc<Arena>> {
             None
+        }
+
+        fn keeps(&self, _: u32) -> bool {
+            false
         }
     }
 
@@ -238,8 +265,14 @@ mod tests {
         now += OFTEN;
         assert_eq!(janitor.sweep(&arena, &Nobody, now).freed, 1);
         assert!(!arena.is_allocated(listener) && arena.is_allocated(held));
+        assert!(!arena.must_ask_for_sweep(), "it looks");
         janitor.sweep(&arena, &Nobody, now);
         assert_eq!(janitor.due(), None);
+        arena.let_go(holder, held);
+        assert!(
+            arena.must_ask_for_sweep() && !arena.must_ask_for_sweep(),
+            "once"
+        );
     }
 
     #[test]
@@ -272,5 +305,70 @@ mod tests {
                 "{seconds}"
             );
         }
+    }
+
+    struct Known(Arc<Arena>);
+
+    impl Others for Known {
+        fn arena(&self, host: HostId) -> Option<Arc<Arena>> {
+            (host == self.0.host()).then(|| self.0.clone())
+        }
+
+        fn keeps(&self, _: u32) -> bool {
+            false
+        }
+    }
+
+    /// A client that was killed, and with it the carrier that would have said so.
+    #[test]
+    fn what_the_other_end_reads_is_kept_until_its_socket_is_gone() {
+        let (_file, arena) = Arena::create(1, Geometry::default()).unwrap();
+        let (_file, theirs) = Arena::create(2, Geometry::default()).unwrap();
+        let peer = theirs.allocate(theirs.enter(2).unwrap(), 0).unwrap();
+        let (socket, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let others = Known(Arc::new(theirs));
+        let holder = arena.enter(1).unwrap();
+        let slot = arena.allocate(holder, 0).unwrap();
+        let own = arena.own(slot);
+        own.set_kind(Kind::Stream);
+        own.set_inode(gannet_local::meet::inode(&socket).unwrap());
+        own.set_peer(others.0.peer(peer).name());
+        own.set_peer_inode(gannet_local::meet::inode(&other).unwrap());
+        drop(socket);
+        arena.leave(holder);
+        let mut janitor = Janitor::new().unwrap();
+        let mut now = Instant::now();
+        for _ in 0..4 {
+            now += PATIENCE;
+            assert_eq!(janitor.sweep(&arena, &others, now).freed, 0);
+        }
+        drop(other);
+        assert_eq!(janitor.sweep(&arena, &others, now).freed, 1);
+        assert!(!arena.is_allocated(slot));
+    }
+
+    #[test]
+    fn what_a_process_without_an_entry_has_is_kept_while_the_kernel_has_it() {
+        let (_file, arena) = Arena::create(1, Geometry::default()).unwrap();
+        let slot = arena.allocate(gannet_local::UNKNOWN, 0).unwrap();
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        arena.own(slot).set_kind(Kind::Listener);
+        // The program's descriptor is the kernel's listener; a Unix one stands behind it.
+        let inode = gannet_local::meet::inode(&socket).unwrap();
+        arena.own(slot).set_inode(1);
+        arena.own(slot).set_backing(inode);
+        let mut janitor = Janitor::new().unwrap();
+        let mut now = Instant::now();
+        for _ in 0..3 {
+            now += OFTEN;
+            assert_eq!(janitor.sweep(&arena, &Nobody, now).freed, 0);
+        }
+        assert!(arena.is_held(slot) && janitor.due().is_some());
+        drop(socket);
+        for _ in 0..2 {
+            janitor.sweep(&arena, &Nobody, now);
+        }
+        assert!(!arena.is_allocated(slot));
+        assert_eq!(janitor.due(), Some(now + OFTEN));
     }
 }

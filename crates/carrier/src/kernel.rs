@@ -15,8 +15,8 @@ const EVENTS_MAX: usize = 64;
 pub(crate) enum Token {
     /// Somebody opens a stream to the carrier.
     Gateway,
-    /// Somebody connects to ask.
-    Service,
+    /// A process connects to ask, at this one of two sockets.
+    Service(u32),
     /// A question of this number arrives.
     Question(u32),
     /// A helper thread has brought something.
@@ -37,7 +37,7 @@ impl Token {
     fn pack(self) -> u64 {
         let (kind, n) = match self {
             Token::Gateway => (0u64, 0),
-            Token::Service => (1, 0),
+            Token::Service(n) => (1, n),
             Token::Question(n) => (2, n),
             Token::Helper => (3, 0),
             Token::Process(n) => (4, n),
@@ -53,7 +53,7 @@ impl Token {
         let n = bits as u32;
         match bits >> 32 {
             0 => Token::Gateway,
-            1 => Token::Service,
+            1 => Token::Service(n),
             2 => Token::Question(n),
             3 => Token::Helper,
             4 => Token::Process(n),
@@ -130,7 +130,7 @@ mod tests {
     fn tokens_come_back() {
         for token in [
             Token::Gateway,
-            Token::Service,
+            Token::Service(1),
             Token::Question(3),
             Token::Helper,
             Token::Process(511),

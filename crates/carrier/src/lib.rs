@@ -19,6 +19,7 @@
 //! | `last_words.rs` | what it leaves behind when it fails |
 //! | `serve.rs` | it begins, and ends |
 //! | `host.rs` | its stack: link, address, routes |
+//! | `default_route.rs` | which router leads to everything else |
 //! | `link_watch.rs` | whether the interface is switched on |
 //! | `carrier.rs` | the event loop |
 //! | `kernel.rs` | what only the kernel can tell |
@@ -29,6 +30,7 @@
 //! | `doors.rs` | listeners of the program at the links |
 //! | `processes.rs` | who lives |
 //! | `janitor.rs` | slots that nobody holds any more |
+//! | `kept.rs` | hidden descriptors of sockets that travel in messages |
 //! | `questions.rs` | what processes ask |
 //! | `strangers.rs` | the memory of other programs |
 //! | `listing.rs` | its sockets, for `gannet ss` |
@@ -36,6 +38,7 @@
 
 mod carrier;
 mod config;
+mod default_route;
 mod doors;
 mod figures;
 mod flow;
@@ -43,6 +46,7 @@ mod gateway;
 mod host;
 mod inherited;
 mod janitor;
+mod kept;
 mod kernel;
 mod last_words;
 mod link_watch;

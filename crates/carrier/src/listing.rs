@@ -13,7 +13,7 @@ use crate::carrier::Carrier;
 use crate::figures;
 use gannet::{TcpInfo, TcpState};
 use gannet_local::slot::{Kind, PeerSlot, State, flags, receiver, sent};
-use gannet_local::{Arena, Figures, Opt, PROCESSES, TRANSIT, meet};
+use gannet_local::{Figures, Opt, meet};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
@@ -36,7 +36,7 @@ pub(crate) fn write(carrier: &Carrier) -> Result<OwnedFd, Errno> {
 
 fn text(carrier: &Carrier) -> String {
     carrier.gateway.tell_all_figures();
-    let holders = holders(&carrier.program);
+    let holders = holders(carrier);
     let mut text = String::from("gannet-listing 1\n");
     let network = carrier.config.settings.network();
     let _ = writeln!(
@@ -65,7 +65,7 @@ fn text(carrier: &Carrier) -> String {
              inode=0 pids= way=carried{}",
             name(info.state),
             info.unread,
-            words(&figures::of(&info)),
+            words(&figures::of(&info, None)),
         );
     }
     text
@@ -79,12 +79,11 @@ fn connections(carrier: &Carrier) -> HashMap<(SocketAddr, SocketAddr), TcpInfo> 
 }
 
 /// Which processes hold a slot.
-fn holders(program: &Arena) -> HashMap<u32, Vec<u32>> {
+fn holders(carrier: &Carrier) -> HashMap<u32, Vec<u32>> {
     let mut all: HashMap<u32, Vec<u32>> = HashMap::new();
-    for entry in (0..PROCESSES).filter(|entry| *entry != TRANSIT) {
-        let pid = program.pid_of(entry);
-        if pid != 0 && entry != TRANSIT {
-            for n in program.held_by(entry) {
+    for made in carrier.program.entries() {
+        if let Some(pid) = carrier.processes.pid_of(made.entry) {
+            for n in carrier.program.held_by(made.entry) {
                 all.entry(n).or_default().push(pid);
             }
         }

@@ -21,6 +21,18 @@ impl Trouble {
         Trouble(text)
     }
 
+    /// An error that may say all three by itself.
+    pub(crate) fn from_io(what: &str, error: &io::Error) -> Trouble {
+        let text = error.to_string();
+        match text.contains("\nwhy: ") && text.contains("\ntry: ") {
+            true => Trouble(text),
+            false => {
+                let hint = "another network or a smaller stream.buffer, see `gannet config show`";
+                Trouble::new(what, text, hint)
+            }
+        }
+    }
+
     fn from_host(error: &io::Error) -> Trouble {
         let text = error.to_string();
         match text.contains("\nwhy: ") {
@@ -47,19 +59,24 @@ impl std::error::Error for Trouble {}
 pub fn serve(config: Config, ready: impl FnOnce()) -> Result<(), Trouble> {
     raise_limits();
     let stack = host::build(&config).map_err(|error| Trouble::from_host(&error))?;
-    let hint = "another network or a smaller stream.buffer, see `gannet config show`";
     let carrier = Carrier::open(config, stack);
     let mut carrier =
-        carrier.map_err(|error| Trouble::new("cannot carry a program", error, hint))?;
+        carrier.map_err(|error| Trouble::from_io("cannot carry a program", &error))?;
     ready();
     carrier.run();
+    let network = carrier.network;
+    // With its sockets open its names would not be free.
+    drop(carrier);
+    network.leave();
     Ok(())
 }
 
-/// A descriptor for each stream of the program's that goes through here.
+/// A descriptor and a ring for each stream of the program's that goes through here.
 fn raise_limits() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // As many as there are, then.
-    let _ = setrlimit(Resource::Nofile, limit);
+    // As much as there is, then; address space for the memory of programs.
+    for resource in [Resource::Nofile, Resource::As] {
+        let mut limit = getrlimit(resource);
+        limit.current = limit.maximum;
+        let _ = setrlimit(resource, limit);
+    }
 }

@@ -4,8 +4,7 @@ use crate::config::Config;
 use crate::serve::{Trouble, serve};
 use crate::{inherited, last_words};
 use gannet::settings::{HANDOVER, Settings};
-use gannet_local::HostId;
-use gannet_local::name::Network;
+use gannet_local::{HostId, Network};
 use rustix::fd::OwnedFd;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -35,7 +34,7 @@ impl Started {
     /// Name and value of the variable by which the program's processes find their carrier.
     pub fn variable(&self) -> (&'static str, String) {
         let Started { network, host, .. } = self;
-        (ATTACH, format!("{:016x}:{host:016x}", network.0))
+        (ATTACH, format!("{host:016x}:{network}"))
     }
 
     /// Why it has ended, in one line; none while it runs.
@@ -54,6 +53,9 @@ pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
     let hint = "`gannet` as it was installed; more processes (ulimit -u)";
     let failed = |error| Trouble::new("cannot start the carrier", error, hint);
     let failed_with = |error: rustix::io::Errno| failed(error.into());
+    let network = config
+        .network()
+        .map_err(|e| Trouble::from_io("cannot carry a program", &e))?;
     let errors = last_words::file().map_err(failed_with)?;
     let said_last = errors.try_clone().map_err(failed)?;
     let mut command = Command::new(program);
@@ -75,7 +77,7 @@ pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
     told.map_err(failed)?;
     if said == READY {
         return Ok(Started {
-            network: config.network(),
+            network: network.with_carrier(pid),
             host: config.host,
             pid,
             child,
@@ -94,7 +96,7 @@ pub fn start(program: &Path, config: &Config) -> Result<Started, Trouble> {
 fn arguments(config: &Config) -> Vec<OsString> {
     let mut all = vec!["carrier".to_owned(), format!("{:016x}", config.host)];
     all.push(config.guardian.unwrap_or(0).to_string());
-    all.push(config.gateway.clone().unwrap_or_default());
+    all.push(config.name.clone());
     for (network, gateway) in &config.routes {
         all.push(format!("{network}={gateway}"));
     }
@@ -142,7 +144,7 @@ fn close_output() {
 fn read(arguments: &[String]) -> Result<Config, Trouble> {
     let hint = "`gannet run`, which starts it";
     let wrong = |why: &str| Trouble::new("cannot carry a program", why, hint);
-    let [host, guardian, gateway, routes @ ..] = arguments else {
+    let [host, guardian, name, routes @ ..] = arguments else {
         return Err(wrong("arguments are missing"));
     };
     let settings = std::env::var(HANDOVER).unwrap_or_default();
@@ -152,7 +154,7 @@ fn read(arguments: &[String]) -> Result<Config, Trouble> {
     let number = u64::from_str_radix(host, 16).ok().filter(|host| *host != 0);
     config.host = number.ok_or_else(|| wrong("the number of the program is none"))?;
     config.guardian = guardian.parse().ok().filter(|pid| *pid != 0);
-    config.gateway = Some(gateway.clone()).filter(|text| !text.is_empty());
+    config.name.clone_from(name);
     for route in routes {
         let (network, gateway) = route
             .split_once('=')

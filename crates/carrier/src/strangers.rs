@@ -1,9 +1,8 @@
 //! The memory of other programs: asked of their carriers, by helper threads, because a carrier that
 //! waited for another one might be waited for by it.
 
-use gannet_local::name::Network;
 use gannet_local::service::{self, Answer};
-use gannet_local::{Arena, HostId, PROCESSES};
+use gannet_local::{Arena, HostId, Network, pid_namespace};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -72,7 +71,7 @@ impl Strangers {
         self.helpers.push(Arc::downgrade(&asker));
         let (bell, bring, question) = (self.bell.clone(), self.bring.clone(), asker.clone());
         let helper = move || {
-            let file = service::ask_for_arena(network, host, host);
+            let file = service::ask_for_arena(&network, host, host);
             if let Some(copy) = file.as_ref().ok().and_then(|file| file.try_clone().ok()) {
                 let _ = bring.send((host, copy));
                 let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
@@ -122,8 +121,14 @@ fn answer(asker: &OwnedFd, file: Result<OwnedFd, Errno>) {
 }
 
 fn has_living(arena: &Arena) -> bool {
-    let numbers = (0..PROCESSES).map(|n| arena.pid_of(n));
-    // Who is not made yet has a maker who lives.
-    let mut pids = numbers.filter_map(|pid| Pid::from_raw(pid as i32));
-    pids.any(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+    let here = pid_namespace();
+    // A process that is not made yet has a maker that lives. Numbers of another PID namespace say
+    // nothing: its own carrier takes dead ones out of the table.
+    arena
+        .entries()
+        .any(|made| match Pid::from_raw(made.pid() as i32) {
+            Some(_) if arena.namespace_of(made.entry) != here => arena.has_carrier(),
+            Some(pid) => test_kill_process(pid) != Err(Errno::SRCH),
+            None => false,
+        })
 }

@@ -14,7 +14,7 @@
 use crate::flow::{Around, End, Next};
 use crate::{figures, tcp_options};
 use gannet::{Host, Interest, Poller, TcpStream, os_code};
-use gannet_local::slot::{OwnSlot, PeerSlot, receiver, sent};
+use gannet_local::slot::{OwnSlot, PeerSlot, flags, receiver, sent};
 use gannet_local::{Hindrance, Opt, Stream, meet};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Read, Write};
@@ -57,6 +57,8 @@ pub(crate) struct Tcp {
     blocked: bool,
     /// Since when bytes wait for the program to take its cork off (`TCP_CORK`).
     corked: Option<Instant>,
+    /// Bytes that may leave although the cork is on.
+    pushed: u64,
     /// Bytes that make a full segment.
     full: u64,
     /// [`PeerSlot::options_turn`] as far as it was heeded.
@@ -79,6 +81,7 @@ impl Tcp {
             written_all: false,
             blocked: connecting,
             corked: None,
+            pushed: 0,
             full: 536,
             options: 0,
             known: tcp_options::Known::default(),
@@ -284,6 +287,7 @@ impl Tcp {
             };
             // Bytes that were just looked at can be skipped.
             let _ = stream.skip(taken);
+            self.pushed = self.pushed.saturating_sub(taken as u64);
             left = left.saturating_sub(taken);
             self.blocked = taken < n;
             if self.blocked {
@@ -299,7 +303,8 @@ impl Tcp {
         let waiting = stream.waiting();
         let corked = waiting > 0
             && end.peer(around).is_some_and(|peer| {
-                peer.is_on(Opt::Cork) && peer.sent() & (sent::FIN | sent::RESET) == 0
+                let held = peer.is_on(Opt::Cork) || peer.flags() & flags::MORE != 0;
+                held && peer.sent() & (sent::FIN | sent::RESET) == 0
             })
             && !end.is_left(around);
         if !corked {
@@ -310,8 +315,8 @@ impl Tcp {
         if around.now.duration_since(since) >= CORKED_MAX {
             return Some(usize::MAX);
         }
-        let whole = waiting - waiting % self.full;
-        (whole > 0).then_some(whole as usize)
+        let free = free_of_cork(waiting, self.pushed, self.full);
+        (free > 0).then_some(free as usize)
     }
 
     fn end_writing(&mut self) {
@@ -371,8 +376,12 @@ impl Tcp {
         self.options = turn;
         // Servers put the cork in and take it off for each response, which `may_leave` heeds.
         let known = tcp_options::known(peer);
-        if std::mem::replace(&mut self.known, known) == known {
+        let before = std::mem::replace(&mut self.known, known);
+        if before == known {
             return;
+        }
+        if tcp_options::pushes(&before, &known) {
+            self.pushed = end.stream(around).waiting();
         }
         // A value out of range is the program's business: the option stays as it was.
         let _ = tcp_options::set(&self.tcp, peer);
@@ -392,11 +401,40 @@ impl Tcp {
     /// Says in the own slot what is known of the connection. Gives the bytes of a full segment.
     pub(crate) fn tell_figures_now(&self, own: OwnSlot<'_>) -> Option<u64> {
         let info = self.tcp.info().ok()?;
-        own.set_figures(&figures::of(&info));
+        own.set_figures(&figures::of(&info, self.tcp.since_received()));
         Some(info.send_mss.max(1).into())
     }
 }
 
+/// How many of the bytes under a cork leave: those pushed, and of the others whole segments.
+fn free_of_cork(waiting: u64, pushed: u64, full: u64) -> u64 {
+    pushed.min(waiting).max(waiting - waiting % full)
+}
+
 fn code(error: &io::Error) -> i32 {
     os_code(error).unwrap_or(libc::ECONNABORTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_from_under_a_cork() {
+        for (waiting, pushed, free) in [
+            (99, 0, 0),
+            (100, 0, 100),
+            (350, 0, 300),
+            (99, 99, 99),
+            (150, 50, 100),
+            (350, 340, 340),
+            (20, 90, 20),
+        ] {
+            assert_eq!(
+                free_of_cork(waiting, pushed, 100),
+                free,
+                "{waiting} {pushed}"
+            );
+        }
+    }
 }

@@ -3,8 +3,8 @@
 //!
 //! A value out of range is the program's business, whose library has checked it: such an option
 //! stays as it was. Not passed on, because the stack has no such thing: `TCP_QUICKACK` and
-//! `TCP_DEFER_ACCEPT`, `TCP_LINGER2`, `TCP_WINDOW_CLAMP`, `TCP_NOTSENT_LOWAT`, `TCP_FASTOPEN`,
-//! `SO_PRIORITY`, `SO_MARK`.
+//! `TCP_DEFER_ACCEPT`, `TCP_LINGER2`, `TCP_WINDOW_CLAMP`, `TCP_NOTSENT_LOWAT`, `SO_PRIORITY`,
+//! `SO_MARK`.
 
 use gannet::{CongestionControl, Connect, Host, TcpListener, TcpStream};
 use gannet_local::Opt;
@@ -32,6 +32,9 @@ pub(crate) fn connect(host: &Host, peer: Option<PeerSlot<'_>>) -> Connect {
     if let Some(bytes) = receive_buffer(peer) {
         connect = connect.receive_buffer(bytes);
     }
+    if let Some(control) = congestion(peer) {
+        connect = connect.congestion_control(control);
+    }
     connect
 }
 
@@ -51,6 +54,9 @@ pub(crate) fn listen(listener: &TcpListener, slot: PeerSlot<'_>) -> io::Result<(
     }
     if let Some(control) = congestion(slot) {
         listener.set_congestion_control(control)?;
+    }
+    if let Some(pending) = slot.get(Opt::FastOpen) {
+        listener.set_fast_open(u16::try_from(pending).unwrap_or(u16::MAX))?;
     }
     Ok(())
 }
@@ -77,6 +83,14 @@ pub(crate) fn known(peer: PeerSlot<'_>) -> Known {
         Opt::BuffersSet,
     ]
     .map(|option| peer.get(option))
+}
+
+/// Whether `TCP_NODELAY` has set free since what waits under the cork.
+pub(crate) fn pushes(before: &Known, now: &Known) -> bool {
+    let [_, before, ..] = before;
+    let [_, now, ..] = now;
+    // (the first number says no more than that there was a cork)
+    before != now && now.is_some_and(|n| n > 1)
 }
 
 /// Options of a connection that is there.

@@ -52,9 +52,53 @@ fn be_a_process() {
         _ => (None, None),
     };
     println!("role-ready");
+    if what == "makes" {
+        make_children(&program);
+    }
     let mut rest = String::new();
     std::io::stdin().read_line(&mut rest).unwrap();
     drop((listener, socket));
+}
+
+/// What a process does around its forks, again and again until it is killed; of every four children
+/// one never is, as if the kill had come before the fork.
+fn make_children(program: &Program) -> ! {
+    let arena = program.arena();
+    let slot = arena.allocate(program.holder, 0).unwrap();
+    arena.own(slot).set_kind(Kind::Stream);
+    for n in 0u64.. {
+        let Some(made) = arena.enter_unborn(program.holder) else {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            continue;
+        };
+        arena.hold(made.entry, slot);
+        match n % 4 {
+            0 if n < 200 => continue,
+            0 | 1 => arena.name_born(made, std::process::id()),
+            _ => {}
+        }
+        arena.leave(made.entry);
+    }
+    unreachable!("it is killed")
+}
+
+#[test]
+fn two_hundred_makers_killed_at_any_instant_leave_nothing() {
+    let network = network("makers");
+    let config = config(&network, "10.2.0.1/24");
+    carry(config.clone());
+    let watcher = Program::attach(&config);
+    let before: Vec<_> = watcher.arena().entries().collect();
+    for n in 0..200u64 {
+        let mut child = process("makes", &network, &config);
+        std::thread::sleep(std::time::Duration::from_micros(n * 37 % 500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    until("the table is as before", || {
+        watcher.arena().entries().eq(before.iter().copied())
+    });
+    until("nothing is left", || watcher.slots() == 0);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn a_panic_ends_the_carrier_and_is_told() {
     let own = std::env::current_exe().unwrap();
     let mut started = start(&own, &config).unwrap();
     assert_eq!(started.how_it_ended(), None);
-    let answer = service::ask(config.network(), config.host, Question::Attach).unwrap();
+    let answer = service::ask(&config.network().unwrap(), config.host, &Question::Attach).unwrap();
     let _arena = gannet_local::Arena::open(answer.file.unwrap(), true).unwrap();
     let mut ended = None;
     until("it ends", || {
@@ -62,6 +62,6 @@ fn a_panic_ends_the_carrier_and_is_told() {
     );
     assert!(ended.contains(&*place), "{ended}");
     assert!(ended.ends_with(": planted; in two lines"), "{ended}");
-    let asked = service::ask(config.network(), config.host, Question::Look);
+    let asked = service::ask(&config.network().unwrap(), config.host, &Question::Look);
     assert_eq!(asked.err(), Some(Errno::CONNREFUSED));
 }

@@ -5,7 +5,7 @@ use gannet::Host;
 use gannet::settings::{Assignment, Settings};
 use gannet_carrier::{Config, serve};
 use gannet_local::meet::{self, Answer, Met, Wish};
-use gannet_local::name::{self, Family, Place};
+use gannet_local::name::{self, Family, Place, Target};
 use gannet_local::service::{self, Question};
 use gannet_local::slot::{Kind, OwnSlot, PeerSlot, State};
 use gannet_local::{Arena, Drained, Hindrance, Opt, Peers, Stream, drain};
@@ -77,13 +77,18 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn attach(config: &Config) -> Program {
-        let network = config.network();
-        let answer = service::ask(network, config.host, Question::Attach).unwrap();
+        let network = config.network().unwrap();
+        let answer = service::ask(&network, config.host, &Question::Attach).unwrap();
         let arena = Arena::open(answer.file.unwrap(), true).unwrap();
         let holder = arena.enter(std::process::id()).unwrap();
-        service::ask(network, config.host, Question::Look).unwrap();
+        let gateway = answer
+            .text
+            .lines()
+            .find_map(|line| line.strip_prefix("gateway "));
+        let gateway = u64::from_str_radix(gateway.unwrap(), 16).unwrap();
+        service::ask(&network, config.host, &Question::Look).unwrap();
         Program {
-            peers: Peers::new(Arc::new(arena), network),
+            peers: Peers::new(Arc::new(arena), network).with_partner(gateway),
             holder,
             settings: answer.text,
         }
@@ -94,21 +99,22 @@ impl Program {
     }
 
     pub(crate) fn ask(&self, question: Question) -> Result<service::Answer, Errno> {
-        service::ask(self.peers.network(), self.arena().host(), question)
+        service::ask(self.peers.network(), self.arena().host(), &question)
     }
 
     pub(crate) fn listen(&self, at: SocketAddr) -> Listener<'_> {
-        self.listen_as(at, 0)
+        self.listen_as(at, false)
     }
 
-    /// As the `n`th of those that share the port, or as the only one: 0.
-    pub(crate) fn listen_as(&self, at: SocketAddr, n: u32) -> Listener<'_> {
+    /// As one of those that share the port, or as the only one.
+    pub(crate) fn listen_as(&self, at: SocketAddr, share: bool) -> Listener<'_> {
         let place = match at.ip().is_unspecified() {
             true => Place::All(self.arena().host()),
             false => Place::At(at.ip()),
         };
-        let name = name::listener(self.peers.network(), Family::Four, place, at.port(), n);
-        let fd = meet::bind(&name.unwrap(), SOCKET).unwrap();
+        let host = (self.peers.network(), self.arena().host());
+        let at_place = (Family::Four, place, at.port());
+        let fd = meet::bind(host, at_place, share, SOCKET).unwrap();
         rustix::net::listen(&fd, 16).unwrap();
         let slot = self.arena().allocate(self.holder, 0).unwrap();
         let own = self.arena().own(slot);
@@ -130,8 +136,8 @@ impl Program {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Socket<'_>, i32> {
-        let gateway = name::gateway(self.peers.network(), self.arena().host()).unwrap();
-        let met = self.meet(kind, local, remote, true, vec![gateway]);
+        let gateway = Target::Gateway(self.arena().host());
+        let met = self.meet(kind, (local, remote), true, gateway);
         let socket = Socket::of(self, met.unwrap());
         socket.wait_until_open()?;
         Ok(socket)
@@ -139,20 +145,21 @@ impl Program {
 
     /// Opens a stream to another program.
     pub(crate) fn open_directly(&self, local: SocketAddr, to: SocketAddr) -> Socket<'_> {
-        let names = meet::names_of(&self.peers, to, 0);
-        let met = self
-            .meet(Kind::Stream, local, to, false, names.collect())
-            .unwrap();
-        Socket::of(self, met)
+        let target = Target::Listener {
+            to,
+            host: 0,
+            turn: 0,
+        };
+        let met = self.meet(Kind::Stream, (local, to), false, target);
+        Socket::of(self, met.unwrap())
     }
 
     fn meet(
         &self,
         kind: Kind,
-        local: SocketAddr,
-        remote: SocketAddr,
+        (local, remote): (SocketAddr, SocketAddr),
         carried: bool,
-        names: Vec<rustix::net::SocketAddrUnix>,
+        target: Target,
     ) -> Result<Met, Errno> {
         let wish = Wish {
             local,
@@ -160,8 +167,7 @@ impl Program {
             kind,
             socket: SOCKET,
         };
-        let mut names = names.into_iter();
-        meet::open(&self.peers, self.holder, wish, carried, &mut names)
+        meet::open(&self.peers, self.holder, wish, carried, target)
     }
 
     pub(crate) fn slots(&self) -> usize {
@@ -199,7 +205,7 @@ impl<'a> Listener<'a> {
         until("somebody comes", || {
             if let Ok((new, name)) = rustix::net::acceptfrom_with(&self.fd, SOCKET) {
                 let name = SocketAddrUnix::try_from(name.unwrap()).unwrap();
-                opener = name::read_connector(program.peers.network(), &name);
+                opener = name::read_connector(&name).map(|(slot, _)| slot);
                 fd = Some(new);
             }
             fd.is_some()
