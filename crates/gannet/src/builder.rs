@@ -1,15 +1,16 @@
 //! What a host is made of.
 
-use crate::address::Prefix;
+use crate::address::{Prefix, is_kernels};
 use crate::driver::{AnyDriver, any};
 use crate::error::fail;
 use crate::host::Host;
+use crate::identity;
 use crate::network::Network;
 use crate::shard::Shard;
 use crate::waiting::Shared;
 use crate::watch::Watch;
 use gannet_drivers::channel::Options as ChannelOptions;
-use gannet_drivers::packet::{Options as PacketOptions, PacketDriver};
+use gannet_drivers::packet::{Claim, Options as PacketOptions, PacketDriver, interface_number};
 use gannet_drivers::tap::{Kind, Options as TapOptions, TapDriver};
 use gannet_drivers::virtio::SegmentSize;
 use gannet_drivers::wait::WaitPolicy;
@@ -41,6 +42,7 @@ pub struct HostBuilder {
     tcp: TcpConfig,
     udp: UdpConfig,
     dhcp: DhcpConfig,
+    identity: Option<String>,
     channel: ChannelOptions,
     mtu: Option<u32>,
 }
@@ -72,6 +74,7 @@ impl HostBuilder {
             tcp: TcpConfig::default(),
             udp: UdpConfig::default(),
             dhcp: DhcpConfig::default(),
+            identity: None,
             channel: ChannelOptions::default(),
             mtu: None,
         }
@@ -87,8 +90,9 @@ impl HostBuilder {
         self
     }
 
-    /// Attaches to the Ethernet interface `interface` beside the kernel, as `address`, which should
-    /// not be one of the kernel's. Needs CAP_NET_RAW.
+    /// Attaches to the Ethernet interface `interface` beside the kernel, as `address`, which must
+    /// not be one of the kernel's or a neighbour's: it is probed first, which takes 0.6 seconds
+    /// (for IPv6 one). Needs CAP_NET_RAW.
     ///
     /// The address `dhcp` has a DHCP server give one, with network, gateway and MTU, and keeps it
     /// for as long as the server allows: [`Host::wait_for_lease`], [`Host::leases`]. Until then
@@ -229,6 +233,14 @@ impl HostBuilder {
         self
     }
 
+    /// The name by which DHCP servers know this host among those of this machine (RFC 4361), so
+    /// that it gets the same address when it comes back; default: that of the running program.
+    #[must_use]
+    pub fn identity(mut self, name: &str) -> Self {
+        self.identity = Some(name.to_owned());
+        self
+    }
+
     /// Memory of channels, and how their handshake goes.
     #[must_use]
     pub fn channel_options(mut self, options: ChannelOptions) -> Self {
@@ -239,9 +251,10 @@ impl HostBuilder {
     /// Makes the host.
     ///
     /// # Errors
-    /// `InvalidInput` for texts that are no addresses, or no link at all; `AddrInUse` when a living
-    /// process has the address in the network; `PermissionDenied`, `NotFound` for interfaces, in
-    /// three lines: what, why, what to try.
+    /// `InvalidInput` for texts that are no addresses of a host, or no link at all; `AddrInUse`
+    /// when a living process has the address in the network or at the interface, or a neighbour
+    /// answers for it (RFC 5227, RFC 4862); `AddrNotAvailable` when the kernel has it;
+    /// `PermissionDenied`, `NotFound` for interfaces, in three lines: what, why, what to try.
     pub fn build(self) -> io::Result<Host> {
         if self.links.is_empty() {
             let why = "it has no links\ntry: HostBuilder::channel(\"name\", \"10.0.0.1/24\")";
@@ -252,7 +265,10 @@ impl HostBuilder {
         let config = Config {
             tcp: self.tcp.clone(),
             udp: self.udp.clone(),
-            dhcp: self.dhcp.clone(),
+            dhcp: DhcpConfig {
+                is_taken: |address| is_kernels(address.into(), 0),
+                ..self.dhcp.clone()
+            },
             ..Config::new(secret, seed)
         };
         let mut shard = Shard::new(Stack::new(config), watch.clone());
@@ -265,36 +281,23 @@ impl HostBuilder {
                 ..on_vlan(&plan, vlan_of(&self.vlans, number + 1))?
             };
             if address == DHCP {
-                add_dhcp_link(&mut shard, plan, self.mtu, config)?;
+                add_dhcp_link(
+                    &mut shard,
+                    plan,
+                    (self.mtu, config),
+                    self.identity.as_deref(),
+                )?;
                 continue;
             }
-            let own = Prefix::parse(&address)?;
-            let id = match plan {
-                Plan::Channel(network) => {
-                    shard.add_network(Network::join(&network, own, self.channel)?)?
-                }
-                plan => {
-                    let (name, endpoint) = open(plan, self.mtu, config.vlan)?;
-                    let config = LinkConfig {
-                        addresses: vec![LinkAddress {
-                            address: own.address,
-                            prefix_len: own.len,
-                        }],
-                        ..config
-                    };
-                    shard.add_link(&name, endpoint, config)?
-                }
-            };
-            attached.push((own, id));
+            let mut all = vec![Prefix::parse_own(&address)?];
             for (_, more) in self.more.iter().filter(|(at, _)| *at == number + 1) {
-                let own = Prefix::parse(more)?;
-                let address = LinkAddress {
-                    address: own.address,
-                    prefix_len: own.len,
-                };
-                shard.stack.add_address(id, address);
-                attached.push((own, id));
+                all.push(Prefix::parse_own(more)?);
             }
+            for own in &all {
+                shard.claims.extend(claim(&plan, *own, config.vlan)?);
+            }
+            let id = add_link(&mut shard, plan, &all, (self.channel, self.mtu, config))?;
+            attached.extend(all.into_iter().map(|own| (own, id)));
             if self.autoconf.contains(&(number + 1)) {
                 shard.stack.autoconfigure(id);
             }
@@ -309,8 +312,70 @@ impl HostBuilder {
         }
         let shared = Arc::new(Shared::new(shard, watch, self.policy));
         let host = Host::start(shared, self.linger)?;
-        host.wait_for_addresses();
+        host.wait_for_addresses()?;
         Ok(host)
+    }
+}
+
+/// Attaches a link with the addresses `all`, of which an Ethernet's are probed first.
+fn add_link(
+    shard: &mut Shard,
+    plan: Plan,
+    all: &[Prefix],
+    (channel, mtu, config): (ChannelOptions, Option<u32>, LinkConfig),
+) -> io::Result<LinkId> {
+    let address = |own: &Prefix| LinkAddress {
+        address: own.address,
+        prefix_len: own.len,
+    };
+    let (id, rest) = match (plan, all) {
+        (Plan::Channel(network), [own, rest @ ..]) => {
+            let network = Network::join(&network, *own, channel)?;
+            (shard.add_network(network)?, rest)
+        }
+        (plan, all) => {
+            let (name, endpoint) = open(plan, mtu, config.vlan)?;
+            (shard.add_link(&name, endpoint, config)?, all)
+        }
+    };
+    for own in rest {
+        shard.stack.try_address(id, address(own));
+    }
+    Ok(id)
+}
+
+/// Makes sure that no other program of this machine has the address: neither the kernel nor others
+/// at the same interface answer the probes that are sent there.
+fn claim(plan: &Plan, own: Prefix, vlan: Option<u16>) -> io::Result<Option<Claim>> {
+    let name = match plan {
+        Plan::Packet(name) | Plan::Tap(name, Kind::Tap) => name,
+        Plan::Channel(_) | Plan::Tap(_, Kind::Tun) | Plan::TapFd(..) => return Ok(None),
+    };
+    let what = || format!("be {} on {name}", own.address);
+    let hint = "another address of that network that is free there, or dhcp";
+    if is_kernels(own.address, interface_number(name).unwrap_or(0)) {
+        let why = "this machine's kernel has the address: its connections would be reset";
+        return Err(fail(
+            libc::EADDRNOTAVAIL,
+            what(),
+            format!("{why}\ntry: {hint}"),
+        ));
+    }
+    if !matches!(plan, Plan::Packet(_)) {
+        return Ok(None);
+    }
+    let claimed = match vlan {
+        None => own.address.to_string(),
+        Some(vlan) => format!("{}@{vlan}", own.address),
+    };
+    // Without the interface, opening it says so.
+    match Claim::take(name, &claimed) {
+        Ok(Ok(claim)) => Ok(Some(claim)),
+        Ok(Err(holder)) => {
+            let why = format!("{holder} has the address on this interface\ntry: {hint}");
+            Err(fail(libc::EADDRINUSE, what(), why))
+        }
+        Err(_) => Ok(None),
     }
 }
 
@@ -321,12 +386,19 @@ const DHCP: &str = "dhcp";
 fn add_dhcp_link(
     shard: &mut Shard,
     plan: Plan,
-    mtu: Option<u32>,
-    config: LinkConfig,
+    (mtu, config): (Option<u32>, LinkConfig),
+    identity: Option<&str>,
 ) -> io::Result<()> {
-    let (name, endpoint) = open(plan, mtu, config.vlan)?;
+    let interface = match &plan {
+        Plan::Packet(interface) => Some(interface.clone()),
+        _ => None,
+    };
+    let vlan = config.vlan;
+    let (name, endpoint) = open(plan, mtu, vlan)?;
+    let (identifier, claim) = identity::identifier(identity, &name, (interface.as_deref(), vlan))?;
+    shard.claims.extend(claim);
     let id = shard.add_link(&name, endpoint, config)?;
-    match shard.stack.dhcp_start(id, None) {
+    match shard.stack.dhcp_start(id, None, Some(identifier)) {
         true => Ok(()),
         false => Err(fail(
             libc::EINVAL,
@@ -407,7 +479,10 @@ fn open(
 
 /// The link that a gateway is a neighbour on.
 fn leads_to(attached: &[(Prefix, LinkId)], gateway: IpAddr) -> io::Result<LinkId> {
-    let near = attached.iter().find(|(own, _)| own.contains(gateway));
+    // Routers of IPv6 are known by their link-local addresses.
+    let is_local = matches!(gateway, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    let leads = |own: &Prefix| own.contains(gateway) || is_local && own.address.is_ipv6();
+    let near = attached.iter().find(|(own, _)| leads(own));
     near.map(|(_, id)| *id).ok_or_else(|| {
         let why = "it is in no link's network\ntry: a gateway that a link's prefix covers";
         fail(libc::ENETUNREACH, format!("use the gateway {gateway}"), why)

@@ -8,6 +8,7 @@ use crate::shard::Socket;
 use crate::tcp_stream::TcpStream;
 use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
+use gannet_stack::CongestionControl;
 use gannet_stack::tcp::{TcpError, TcpId, TcpOption, TcpState};
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -99,6 +100,13 @@ impl Connect {
         self.with(TcpOption::ReceiveBuffer(bytes))
     }
 
+    /// As [`TcpStream::set_congestion_control`], from the SYN of [`Connect::begin`] on: it offers
+    /// what the control needs.
+    #[must_use]
+    pub fn congestion_control(self, control: CongestionControl) -> Connect {
+        self.with(TcpOption::CongestionControl(control))
+    }
+
     /// From `local`: 0.0.0.0 or `::` leaves the address to the host, port 0 the port. A port that
     /// other connections have, or a listener, is free for as long as the peer is another.
     #[must_use]
@@ -153,11 +161,9 @@ impl Connect {
     pub fn begin(&self, to: SocketAddr) -> io::Result<TcpStream> {
         let inner = self.host.inner();
         let begun = inner.shared.call(|shard, now| {
-            let id = shard.stack.tcp_connect(now, self.from, to);
+            let stack = &mut shard.stack;
+            let id = stack.tcp_connect_with_options(now, self.from, to, &self.options);
             let id = id.map_err(|error| connect_failed(to, error))?;
-            for option in &self.options {
-                shard.stack.tcp_set_option(id, *option);
-            }
             if let Err(error) = shard.dial(id, to.ip().to_canonical(), now) {
                 shard.stack.tcp_close(now, id);
                 return Err(error);

@@ -77,8 +77,11 @@ impl Host {
         })
     }
 
-    /// Waits while addresses of IPv6 are being tried out: until then nothing can be bound to them.
-    pub(crate) fn wait_for_addresses(&self) {
+    /// Waits while addresses are being probed: until then nothing can be bound to them.
+    ///
+    /// # Errors
+    /// `AddrInUse` when another station has one of them.
+    pub(crate) fn wait_for_addresses(&self) -> io::Result<()> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deadline = clock::now() + PATIENCE;
         let busy = || {
@@ -88,6 +91,23 @@ impl Host {
         while busy() && clock::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
+        let shard = self.inner.shared.lock();
+        let Some(duplicate) = shard.stack.duplicate_addresses().first() else {
+            return Ok(());
+        };
+        let station = match duplicate.station {
+            Some(station) => format!("the station {station}"),
+            None => "another station".to_owned(),
+        };
+        let why = format!(
+            "{station} on this link has the address\n\
+             try: another address of that network that is free there, or dhcp"
+        );
+        Err(fail(
+            libc::EADDRINUSE,
+            format!("be {}", duplicate.address),
+            why,
+        ))
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -109,6 +129,11 @@ impl Host {
             }
         }
         all
+    }
+
+    /// Whether a link or a route leads to `to`.
+    pub fn has_route(&self, to: IpAddr) -> bool {
+        self.inner.shared.lock().stack.has_route(to)
     }
 
     /// Packets and bytes by protocol, and packets thrown away by reason.

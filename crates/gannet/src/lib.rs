@@ -37,7 +37,7 @@
 //! | file | job |
 //! |---|---|
 //! | `builder.rs`, `host.rs` | a host is made, and ends |
-//! | `lease.rs` | addresses from a DHCP server |
+//! | `lease.rs`, `identity.rs` | addresses from a DHCP server, and by what it knows the host |
 //! | `event_loop.rs` | one turn: in, due, out, tell |
 //! | `waiting.rs` | calls wait: spin, lead, follow; the background thread |
 //! | `watch.rs` | what only the kernel can tell |
@@ -66,6 +66,7 @@ mod error;
 mod event_loop;
 mod gather;
 mod host;
+mod identity;
 mod lease;
 mod network;
 mod poller;
@@ -90,7 +91,7 @@ pub use tcp_stream::TcpStream;
 pub use udp_socket::UdpSocket;
 
 pub use gannet_drivers::channel::Options as ChannelOptions;
-pub use gannet_stack::tcp::{TcpInfo, TcpState};
+pub use gannet_stack::tcp::{LossState, TcpInfo, TcpState};
 pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
 pub use gannet_stack::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 pub use gannet_stack::{

@@ -8,6 +8,7 @@ use crate::poller::Pollers;
 use crate::waiting::Waiting;
 use crate::watch::{Signal, Signals, Watch};
 use gannet_base::Instant;
+use gannet_drivers::packet::Claim;
 use gannet_link::{Endpoint, LinkState};
 use gannet_stack::tcp::{ListenerId, TcpId};
 use gannet_stack::udp::UdpId;
@@ -57,6 +58,8 @@ pub(crate) struct Shard {
     pub(crate) captures: Option<PathBuf>,
     /// No link sends longer packets, nor asks for any.
     pub(crate) mtu: Option<u32>,
+    /// Addresses that no other program at the same interfaces may have meanwhile.
+    pub(crate) claims: Vec<Claim>,
     pub(crate) waiting: Waiting,
     pub(crate) pollers: Pollers,
     pub(crate) watch: Arc<Watch>,
@@ -97,6 +100,7 @@ impl Shard {
             dialling: Vec::new(),
             captures: None,
             mtu: None,
+            claims: Vec::new(),
             waiting: Waiting::default(),
             pollers: Pollers::default(),
             watch,

@@ -447,6 +447,16 @@ impl TcpStream {
         info.ok_or_else(|| fail(libc::ENOTCONN, what(), "it has ended"))
     }
 
+    /// How long ago the last payload arrived; `None` before the first, and when the connection has
+    /// ended.
+    pub fn since_received(&self) -> Option<Duration> {
+        let Connection { host, id, .. } = &*self.socket;
+        host.shared.call(|shard, now| {
+            let at = shard.stack.tcp_info(*id)?.last_received?;
+            Some(now.saturating_duration_since(at))
+        })
+    }
+
     /// Bytes that remain to be read up to the end of the peer's urgent data, 0 when none is pending
     /// or the connection has ended. Urgent data stays in the stream, where it was written (as with
     /// `SO_OOBINLINE`); RFC 6093 advises new protocols against it.

@@ -12,6 +12,8 @@ pub enum Knob {
     Address,
     /// What the host is attached to.
     Link,
+    /// What leads to everything else.
+    Gateway,
     /// The largest packet of links that are made.
     Mtu,
     /// The ring of a direct stream.
@@ -175,6 +177,8 @@ pub enum Kind {
     Address,
     /// `channel`, `packet:IF` or `tap:IF`.
     Link,
+    /// `auto`, `none`, `link`, or an address.
+    Gateway,
 }
 
 impl Kind {
@@ -213,6 +217,7 @@ impl Kind {
             Kind::NetworkName => "1 to 64 bytes, no '/', no '.' in front".to_owned(),
             Kind::Address => "auto, dhcp, or an address like 10.0.0.1/24".to_owned(),
             Kind::Link => "channel, packet:IF, tap:IF".to_owned(),
+            Kind::Gateway => "auto, none, link, or an address like 10.0.0.254".to_owned(),
         }
     }
 }

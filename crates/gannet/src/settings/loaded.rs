@@ -4,7 +4,7 @@ use super::assignment::{Assignment, Origin};
 use super::environment::{self, HANDOVER};
 use super::file;
 use super::knob::Knob;
-use super::place::{LinkChoice, Place};
+use super::place::{Gateway, LinkChoice, Place};
 use super::problem::{SettingProblem, closest, shown};
 use super::profile::{PROFILES, Profile};
 use super::value::Value;
@@ -197,6 +197,12 @@ impl Settings {
     #[must_use]
     pub fn place(&self) -> Place {
         Place::parse(&self.text(Knob::Address)).unwrap_or(Place::Auto)
+    }
+
+    /// What leads to everything else.
+    #[must_use]
+    pub fn gateway(&self) -> Gateway {
+        Gateway::parse(&self.text(Knob::Gateway)).unwrap_or(Gateway::Auto)
     }
 
     /// What the host is attached to.

@@ -39,6 +39,6 @@ pub use assignment::{Assignment, Origin};
 pub use environment::HANDOVER;
 pub use knob::{Kind, Knob, Setting};
 pub use loaded::{Settings, Sources};
-pub use place::{LinkChoice, Place};
+pub use place::{Gateway, LinkChoice, Place};
 pub use problem::{SettingProblem, closest};
 pub use profile::{PROFILES, Profile};

@@ -2,6 +2,8 @@
 //! name is looked for where it is used.
 
 use super::value::{BadValue, bad};
+use crate::address::unusable;
+use gannet_stack::address::bits;
 use std::net::IpAddr;
 
 /// What a host is attached to.
@@ -25,6 +27,20 @@ pub enum Place {
     /// This one, with the length of its network's prefix. Where the text had none: 24 for IPv4, 64
     /// for IPv6.
     Fixed(IpAddr, u8),
+}
+
+/// The neighbour that leads to everything which no link leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gateway {
+    /// The router that a DHCP server names, where the address is a lease; otherwise none.
+    Auto,
+    /// None: only neighbours are reached.
+    None,
+    /// The router of the link: the one that the kernel uses there, or one that advertises itself
+    /// (IPv6).
+    Link,
+    /// This one.
+    At(IpAddr),
 }
 
 /// Bytes in the longest name of an interface (IFNAMSIZ without the zero).
@@ -67,8 +83,19 @@ impl Place {
             Some(prefix) => prefix.parse().ok().filter(|&len| len <= most)?,
             None => usual,
         };
-        let unusable = address.is_unspecified() || address.is_multicast() || address.is_loopback();
-        (!unusable).then_some(Place::Fixed(address, prefix))
+        Some(Place::Fixed(address, prefix))
+    }
+}
+
+impl Gateway {
+    /// Reads `auto`, `none`, `link` or an address.
+    pub(super) fn parse(text: &str) -> Option<Gateway> {
+        match text {
+            "auto" => Some(Gateway::Auto),
+            "none" => Some(Gateway::None),
+            "link" => Some(Gateway::Link),
+            _ => text.parse().ok().map(Gateway::At),
+        }
     }
 }
 
@@ -85,10 +112,24 @@ fn is_interface_name(name: &str) -> bool {
 }
 
 pub(super) fn check_address(text: &str) -> Result<(), BadValue> {
-    let why = "it is no address that a host can have, a number is out of range, or it is a name";
+    let hint = "auto, dhcp, or an address like 10.0.0.1/24";
     match Place::parse(text) {
+        Some(Place::Fixed(address, len)) => {
+            unusable(address, len).map_or(Ok(()), |why| Err(bad(why, hint)))
+        }
         Some(_) => Ok(()),
-        None => Err(bad(why, "auto, dhcp, or an address like 10.0.0.1/24")),
+        None => Err(bad("a number is out of range, or it is a name", hint)),
+    }
+}
+
+pub(super) fn check_gateway(text: &str) -> Result<(), BadValue> {
+    let hint = "auto, none, link, or an address like 10.0.0.254";
+    match Gateway::parse(text) {
+        Some(Gateway::At(address)) => {
+            unusable(address, bits(address)).map_or(Ok(()), |why| Err(bad(why, hint)))
+        }
+        Some(_) => Ok(()),
+        None => Err(bad("it is no address", hint)),
     }
 }
 

@@ -58,6 +58,8 @@ pub(super) static TABLE: [Setting; Knob::COUNT] = [
         "our address there; auto: a free one, dhcp: asked for (packet and tap links)"]),
     row(Knob::Link, "link", Kind::Link, ["channel", "",
         "what joins us to others: shared memory, a network interface, the kernel"]),
+    row(Knob::Gateway, "gateway", Kind::Gateway, ["auto", "RFC 1122 section 3.3.1; RFC 4861",
+        "router to everything else; auto: DHCP's; link: the kernel's there, or advertised (IPv6)"]),
     row(Knob::Mtu, "mtu", bytes_or_auto(1280, 65_535), ["auto", "RFC 8200 section 5",
         "largest packet, never more than the link takes; auto: that"]),
     row(Knob::StreamBuffer, "stream.buffer", STREAM_BUFFER, ["512K", "",

@@ -132,10 +132,11 @@ fn values() {
         ("link", "wire", Err("there are channel, packet:IF")),
         ("address", "fd00::1/64", Ok("fd00::1/64")),
         ("address", "dhcp", Ok("dhcp")),
-        ("address", "10.0.0.256", Err("no address")),
-        ("address", "10.0.0.1/33", Err("no address")),
-        ("address", "127.0.0.1", Err("no address")),
-        ("address", "localhost", Err("no address")),
+        ("address", "10.0.0.256", Err("out of range")),
+        ("address", "10.0.0.1/33", Err("out of range")),
+        ("address", "127.0.0.1", Err("loopback")),
+        ("address", "localhost", Err("it is a name")),
+        ("address", "10.0.0.0/24", Err("network's own")),
     ];
     for (name, text, expected) in rows {
         let found = Settings::load(&options(&[(name, text)]));

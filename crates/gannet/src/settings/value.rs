@@ -65,6 +65,7 @@ impl Value {
                 false => Err(bad("it cannot be a name", kind.range())),
             },
             Kind::Address => place::check_address(text).map(|()| Value::Text(text.to_owned())),
+            Kind::Gateway => place::check_gateway(text).map(|()| Value::Text(text.to_owned())),
             Kind::Link => place::check_link(text).map(|()| Value::Text(text.to_owned())),
         }
     }
