@@ -1,6 +1,6 @@
 //! What runs before the program's `main`.
 
-use crate::{calls, passing, state};
+use crate::{border, calls, passing, state};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -12,7 +12,6 @@ extern "C" fn begin() {
         calls::prepare_forks();
         passing::adopt_inherited(state);
         state::is_complete(state);
-        #[cfg(target_arch = "x86_64")]
-        crate::golang::take_over();
+        let _ = border::raise();
     }
 }

@@ -3,7 +3,7 @@
 //! answers everything but its name.
 
 use crate::errno::{self, Outcome};
-use crate::listen::{announce, new_slot, start, take};
+use crate::listen::{announce, give_back, new_slot, start, take};
 use crate::object::{self, Found, Kind, Object};
 use crate::open::{self, Plain, hide, high_up, kernel_name, option, plain};
 use crate::state::State;
@@ -107,8 +107,13 @@ pub(crate) fn occupied(state: &State, fd: c_int, to: SocketAddr) -> bool {
     };
     let share = option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Some(1);
     own_places(state, plain).any(|(family, place)| {
-        let taken = take(state, family, place, to.port(), share);
-        matches!(taken, Err(libc::EADDRINUSE))
+        match take(state, family, place, to.port(), share) {
+            Ok(listener) => {
+                give_back(state, listener);
+                false
+            }
+            Err(error) => error == libc::EADDRINUSE,
+        }
     })
 }
 

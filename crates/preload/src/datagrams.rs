@@ -35,7 +35,7 @@ use crate::state::{State, Whose};
 use crate::wait;
 use gannet_local::datagram::{Header, What};
 use gannet_local::meet::{self, Wish};
-use gannet_local::name;
+use gannet_local::name::Target;
 use gannet_local::slot::{self, OwnSlot, flags};
 use libc::c_int;
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd};
@@ -149,8 +149,7 @@ fn open_side(state: &State, fd: c_int, plain: Plain, local: SocketAddr) -> Outco
         slot.clear_flags(flags::NONBLOCKING);
     }
     settings::copy_from_kernel(fd, &slot);
-    let gateway = name::gateway(peers.network(), state.host()).map_err(errno::raw)?;
-    let met = meet::connect(peers, holder, met, &mut std::iter::once(gateway));
+    let met = meet::connect(peers, holder, met, Target::Gateway(state.host()));
     let met = met.map_err(|error| match error {
         Errno::CONNREFUSED => libc::ENETUNREACH,
         error => errno::raw(error),

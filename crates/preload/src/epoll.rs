@@ -8,9 +8,11 @@
 //! descriptors in the set have something now and then, else every so often.
 
 mod inside;
+mod memberships;
 mod sets;
 mod turns;
 
+pub(crate) use memberships::Memberships;
 pub(crate) use sets::{
     closed, lock_sets, look_again, other_end_known, quiesce, register_at_kernel, registrations,
     restore, set_closed, withdraw,
@@ -30,7 +32,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The number under which descriptors of ours are in the kernel's set: no pointer and no small
@@ -41,8 +43,6 @@ const MARK_MASK: u64 = 0xffff_ffff_0000_0000;
 const KERNEL_TURN: u32 = 8;
 /// Questions without an answer that make it long.
 const QUIET: u32 = 64;
-/// Events taken from the kernel at once.
-const AT_ONCE: usize = 256;
 
 const IN: u32 = libc::EPOLLIN as u32 | libc::EPOLLRDNORM as u32;
 const OUT: u32 = libc::EPOLLOUT as u32 | libc::EPOLLWRNORM as u32;
@@ -208,10 +208,14 @@ pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int, wanted: u32
         Kind::Stream => {
             let unopened = object.theirs().is_none() && is_carried(state, object);
             let stream = object.stream(state, fd);
-            let ready = events_of(match wanted & OUT {
+            let mut ready = events_of(match wanted & OUT {
                 0 => stream.readiness_to_receive(),
                 _ => stream.readiness(),
             });
+            let flags = state.arena().own(object.slot()).flags();
+            if flags & gannet_local::slot::flags::ERROR_QUEUE != 0 {
+                ready |= ERR;
+            }
             if unopened && ready & (HUP | ERR) == 0 {
                 0
             } else {
@@ -253,21 +257,30 @@ impl Set {
         Locked(self.inside.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The same, unless another thread is inside.
+    fn try_lock(&self) -> Option<Locked<'_>> {
+        let inside = match self.inside.try_lock() {
+            Ok(inside) => inside,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        INSIDE.set(INSIDE.get() + 1);
+        Some(Locked(inside))
+    }
+
     /// The same, but not for ever if a handler of a signal has interrupted this very thread inside
     /// of a set, which looks for itself then.
     fn lock_in_call(&self) -> Option<Locked<'_>> {
         if INSIDE.get() == 0 {
             return Some(self.lock());
         }
-        let inside = (0..TRIES).find_map(|_| {
-            let inside = self.inside.try_lock().ok();
+        (0..TRIES).find_map(|_| {
+            let inside = self.try_lock();
             if inside.is_none() {
                 rustix::thread::sched_yield();
             }
             inside
-        })?;
-        INSIDE.set(INSIDE.get() + 1);
-        Some(Locked(inside))
+        })
     }
 
     /// Whether something of ours in it is ready: what a set around it, or a poll, asks.
@@ -293,14 +306,19 @@ pub(crate) unsafe fn control(
     if object::find(fd).is_some_and(|other| other.set().is_some_and(|it| std::ptr::eq(&*it, set))) {
         return Err(libc::EINVAL);
     }
-    let mut inside = set.lock();
-    inside.make_own(state);
+    if object::is_hidden(fd) {
+        return Err(libc::EBADF);
+    }
+    // Before this set is locked: the lock of a set in it is another's outer one if the program is
+    // about to make a circle, which the kernel turns down.
     let found = object::find(fd).filter(|object| match object.kind() {
         Kind::Epoll => is_mixed(object),
         // The kernel answers for it until it listens or connects.
         Kind::Bound => false,
         _ => true,
     });
+    let mut inside = set.lock();
+    inside.make_own(state);
     let Some(object) = found else {
         // SAFETY: as the caller says.
         errno::of(unsafe { real::epoll_ctl(set_fd, what, fd, event) })?;
@@ -479,7 +497,7 @@ fn told_by_kernel(
     events: &mut [epoll_event],
     (timeout, mask): (c_int, *const libc::sigset_t),
 ) -> Outcome<usize> {
-    let most = events.len().min(AT_ONCE) as c_int;
+    let most = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
     // SAFETY: the caller's places; the mask is the caller's.
     let told = unsafe { real::epoll_pwait(set_fd, events.as_mut_ptr(), most, timeout, mask) };
     errno::of(told).map(|told| told as usize)

@@ -23,12 +23,12 @@ pub(crate) fn figures(state: &State, object: &Found) -> Option<Figures> {
 }
 
 /// Has the carrier say it anew. One that does not answer has said enough before.
-fn ask_for_figures(state: &State, object: &Found) {
+pub(crate) fn ask_for_figures(state: &State, object: &Found) {
     let slot = state.arena().own(object.slot());
     let carried = slot.flags() & flags::CARRIED != 0 && slot.flags() & flags::HUNG_UP == 0;
     if carried && object.theirs().is_some() {
         let question = Question::Figures(slot.peer_name().slot);
-        let _ = service::ask(state.peers().network(), state.host(), question);
+        let _ = service::ask(state.peers().network(), state.host(), &question);
     }
 }
 
@@ -46,6 +46,7 @@ pub(crate) fn bytes(state: &State, object: &Found, fd: c_int) -> Vec<u8> {
     let ring = state.arena().geometry().ring;
     let path = figures(state, object).unwrap_or(without_a_path(ring, stream.unread()));
     put(0, &[standing(state, object, fd, &path)]);
+    put(1, &[path.loss_state as u8]);
     let mss = path.send_mss.max(1);
     put(5, &path.options.to_le_bytes()[..2]);
     put(8, &path.rto.to_ne_bytes());
@@ -53,6 +54,8 @@ pub(crate) fn bytes(state: &State, object: &Found, fd: c_int) -> Vec<u8> {
     put(16, &mss.to_ne_bytes());
     put(20, &path.receive_mss.to_ne_bytes());
     put(24, &path.in_flight.div_ceil(mss).to_ne_bytes());
+    put(28, &path.sacked.div_ceil(mss).to_ne_bytes());
+    put(52, &path.since_received.to_ne_bytes());
     put(60, &mtu(&path, slot.remote().is_ipv6()).to_ne_bytes());
     put(64, &ring.to_ne_bytes());
     put(68, &path.rtt.to_ne_bytes());

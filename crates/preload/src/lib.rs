@@ -5,12 +5,15 @@
 //! * `state.rs`: this process as part of a carried program; what is ours and what the kernel's
 //! * `object.rs`: what a descriptor stands for
 //! * `open.rs`, `bound.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` at addresses of ours
-//! * `disconnect.rs`: `connect` to nothing
+//! * `disconnect.rs`: `connect` to nothing; `descriptors.rs`: `connect` where they have run out
 //! * `transfer.rs`, `files.rs`: bytes; `wait.rs`, `lead.rs`: sleeping
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
+//! * `control.rs`, `error_queue.rs`: control data of messages, completions of `MSG_ZEROCOPY`
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
-//! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `datagrams.rs`: UDP
-//! * `golang.rs`: programs of Go, which make their system calls themselves
+//! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `wishes.rs`: which of them are the
+//!   program's own; `datagrams.rs`: UDP
+//! * `border/`: system calls that are made without a name: the program's own, the C library's
+//! * `interfaces.rs`: our addresses among those of interfaces
 //! * `note.rs`: what became of sockets, for `gannet run -v`
 //! * `real.rs`: the C library's own functions; `begin.rs`: what runs before `main`
 //!
@@ -18,19 +21,26 @@
 //! replaces: system calls are made directly.
 #![allow(unsafe_code)]
 
+/// Not the program's heap: a handler may have interrupted it inside.
+#[global_allocator]
+static HEAP: gannet_local::Heap = gannet_local::Heap::new();
+
 mod address;
 mod begin;
+mod border;
 mod bound;
 mod by_number;
 mod calls;
+mod control;
 mod datagrams;
+mod descriptors;
 mod disconnect;
 mod epoll;
 mod errno;
+mod error_queue;
 mod files;
-#[cfg(target_arch = "x86_64")]
-mod golang;
 mod info;
+mod interfaces;
 mod lead;
 mod listen;
 mod note;
@@ -43,3 +53,4 @@ mod real;
 mod state;
 mod transfer;
 mod wait;
+mod wishes;

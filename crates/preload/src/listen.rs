@@ -8,16 +8,16 @@ use crate::state::{State, Whose};
 use crate::{bound, options, wait};
 use gannet_local::Opt;
 use gannet_local::meet;
-use gannet_local::name::{self, Family, Place};
+use gannet_local::name::{Family, Place};
 use gannet_local::service::{self, Question};
 use gannet_local::slot::{self, State as Standing, flags};
 use libc::c_int;
 use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::net::{SocketAddrUnix, SocketFlags};
 use std::net::{IpAddr, SocketAddr};
 
-/// Takes the name of a listener at `place`, or one of those that sockets with `SO_REUSEPORT` share.
+/// Takes the place of a listener, alone or as one of those that sockets with `SO_REUSEPORT` share.
 pub(crate) fn take(
     state: &State,
     family: Family,
@@ -27,24 +27,17 @@ pub(crate) fn take(
 ) -> Outcome<OwnedFd> {
     let network = state.peers().network();
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let numbers = match share {
-        true => 1..name::SHARERS + 1,
-        false => 0..1,
-    };
-    let mut outcome = Err(libc::EADDRINUSE);
-    for n in numbers {
-        let name = name::listener(network, family, place, port, n).map_err(errno::raw)?;
-        outcome = meet::bind(&name, flags).map_err(errno::raw);
-        if !matches!(outcome, Err(libc::EADDRINUSE)) {
-            break;
-        }
+    let at = (family, place, port);
+    meet::bind((network, state.host()), at, share, flags).map_err(errno::raw)
+}
+
+/// Closes a listener of ours that was never one of the program's.
+pub(crate) fn give_back(state: &State, listener: OwnedFd) {
+    let name = rustix::net::getsockname(&listener).ok();
+    drop(listener);
+    if let Some(name) = name.and_then(|name| SocketAddrUnix::try_from(name).ok()) {
+        state.peers().network().remove_stale(&name);
     }
-    if !share && outcome.is_ok() {
-        // The first of those who share a port keeps those out who do not.
-        let name = name::listener(network, family, place, port, 1).map_err(errno::raw)?;
-        meet::bind(&name, flags).map_err(errno::raw)?;
-    }
-    outcome
 }
 
 /// A slot for a socket that listens or is bound.
@@ -56,9 +49,7 @@ pub(crate) fn new_slot(
     kind: slot::Kind,
 ) -> Outcome<u32> {
     let arena = state.arena();
-    let n = arena
-        .allocate(state.holder(), local.port().into())
-        .ok_or(libc::ENOBUFS)?;
+    let n = arena.allocate(state.holder(), 0).ok_or(libc::ENOBUFS)?;
     let slot = arena.own(n);
     slot.set_kind(kind);
     slot.set_local(local);
@@ -133,6 +124,24 @@ fn begin(state: &State, fd: c_int, backlog: c_int) -> Outcome<bool> {
     Ok(true)
 }
 
+/// A descriptor came from a process that knows nothing of us, or is part of another program: if it
+/// listens at the kernel where the network's programs would look for it, it listens for them too,
+/// unless that other program still does.
+pub(crate) fn adopt(state: &State, fd: c_int) {
+    let listens = || option(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(1);
+    let Some(plain) = plain(fd).filter(|plain| plain.stream && object::fits(fd) && listens())
+    else {
+        return;
+    };
+    let shared = |name: &SocketAddr| name.ip().is_unspecified() || is_shared(state, name.ip());
+    if let Some(name) = kernel_name(fd).filter(shared)
+        && let Ok(hidden) = take_places(state, fd, plain, name, LONGEST_QUEUE as c_int)
+    {
+        // The kernel's side works all the same.
+        let _ = listen_at_both(state, fd, plain, name, hidden);
+    }
+}
+
 fn is_shared(state: &State, ip: IpAddr) -> bool {
     state.whose(ip) == Whose::Loopback
 }
@@ -158,8 +167,9 @@ fn take_places(
     };
     let share = option(fd, libc::SOL_SOCKET, libc::SO_REUSEPORT) == Some(1);
     let everywhere = name.ip().is_unspecified();
-    let mut places = vec![(family, Place::Loopback)];
+    let mut places = vec![(family, Place::At(name.ip()))];
     if everywhere {
+        places = vec![(family, Place::Loopback)];
         places.push((family, Place::All(state.host())));
         // By these other programs of the network find it without a carrier in between.
         places.extend(bound::own_places(state, plain));
@@ -221,7 +231,7 @@ pub(crate) fn announce(state: &State, n: u32) {
         return;
     }
     let network = state.peers().network();
-    let _ = service::ask(network, state.host(), Question::Listen(n));
+    let _ = service::ask(network, state.host(), &Question::Listen(n));
     // Not when the first connection comes: a busy carrier answers late.
     let _ = state.peers().keep(state.settings().gateway);
 }
@@ -229,7 +239,7 @@ pub(crate) fn announce(state: &State, n: u32) {
 /// A listener is gone: the carrier listens for it no more when this returns.
 pub(crate) fn withdraw(state: &State) {
     let network = state.peers().network();
-    let _ = service::ask(network, state.host(), Question::Look);
+    let _ = service::ask(network, state.host(), &Question::Look);
 }
 
 /// `accept4` of a listener of ours: the new descriptor and its other end's address.

@@ -1,6 +1,7 @@
 //! What became of sockets, for `gannet run -v`: the log of the arena. Costs one load while nobody
 //! wants it. What is written here is for people: nothing else depends on it.
 
+use crate::border;
 use crate::errno::Outcome;
 use crate::object::{self, Found, Kind};
 use crate::open;
@@ -70,7 +71,7 @@ fn shortage(fd: c_int, error: c_int) -> Option<Reason> {
 /// Whether a call failed because there is no carrier any more.
 fn loneliness(state: &State, error: c_int) -> Option<Reason> {
     let network = state.peers().network();
-    let gone = || service::tell(network, state.host(), Question::Look) == Err(Errno::CONNREFUSED);
+    let gone = || service::tell(network, state.host(), &Question::Look) == Err(Errno::CONNREFUSED);
     (error == libc::ENETUNREACH && gone()).then_some(Reason::NoCarrier)
 }
 
@@ -79,6 +80,8 @@ fn loneliness(state: &State, error: c_int) -> Option<Reason> {
 pub(crate) fn made(state: &State, fd: c_int, domain: c_int, kind: c_int) {
     let kind = kind & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     let reason = match (domain, kind) {
+        // The C library asks a name service cache by one: not what the program did.
+        (libc::AF_UNIX, _) if border::is_answering() => return,
         (libc::AF_UNIX, _) => Reason::UnixSocket,
         (libc::AF_INET | libc::AF_INET6, libc::SOCK_RAW) => Reason::RawSocket,
         (libc::AF_INET | libc::AF_INET6, _) if open::plain(fd).is_some() => return,

@@ -5,7 +5,7 @@
 //! found an object in the table a moment before another thread closed it still meets an object; it
 //! takes a reference and looks into the table once more.
 
-use crate::epoll::Set;
+use crate::epoll::{Memberships, Set};
 use crate::state::State;
 use gannet_local::{Arena, Spin, Stream};
 use libc::c_int;
@@ -67,9 +67,9 @@ pub(crate) struct Object {
     /// Calls that sleep for it.
     asleep: AtomicU32,
     pub(crate) spin: Spin,
-    set: Mutex<Option<Arc<Set>>>,
-    /// The epoll sets it is in: set's descriptor.
-    pub(crate) in_sets: Mutex<Vec<c_int>>,
+    set: AtomicPtr<Set>,
+    /// The epoll sets it is in.
+    pub(crate) in_sets: Memberships,
 }
 
 /// An object that cannot become another's while this is held.
@@ -134,6 +134,11 @@ fn find_slowly(fd: c_int) -> Option<Found> {
             return Some(found);
         }
     }
+}
+
+/// Whether `fd` is one of those the program must not know.
+pub(crate) fn is_hidden(fd: c_int) -> bool {
+    find(fd).is_some_and(|object| object.kind() == Kind::Hidden)
 }
 
 /// Every descriptor of ours, with its object.
@@ -209,8 +214,8 @@ impl Object {
             turn: AtomicU32::new(0),
             asleep: AtomicU32::new(0),
             spin: Spin::new(spin_time()),
-            set: Mutex::new(None),
-            in_sets: Mutex::new(Vec::new()),
+            set: AtomicPtr::new(std::ptr::null_mut()),
+            in_sets: Memberships::new(),
         }
     }
 
@@ -253,15 +258,8 @@ impl Object {
 
     /// Another owner of the other end's arena.
     pub(crate) fn theirs_shared(&self) -> Option<Arc<Arena>> {
-        let theirs = self.theirs.load(Acquire);
-        if theirs.is_null() {
-            return None;
-        }
-        // SAFETY: from `Arc::into_raw`, not given back while this object is referred to.
-        unsafe {
-            Arc::increment_strong_count(theirs);
-            Some(Arc::from_raw(theirs))
-        }
+        // SAFETY: not given back while this object is referred to.
+        unsafe { another_owner(&self.theirs) }
     }
 
     /// Notes the other end's arena, once.
@@ -329,15 +327,14 @@ impl Object {
 
     /// The epoll set.
     pub(crate) fn set(&self) -> Option<Arc<Set>> {
-        self.lock_set().clone()
+        // SAFETY: not given back while this object is referred to.
+        unsafe { another_owner(&self.set) }
     }
 
+    /// Notes the epoll set of a new object.
     pub(crate) fn set_set(&self, set: Arc<Set>) {
-        *self.lock_set() = Some(set);
-    }
-
-    fn lock_set(&self) -> MutexGuard<'_, Option<Arc<Set>>> {
-        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+        let before = self.set.swap(Arc::into_raw(set).cast_mut(), AcqRel);
+        debug_assert!(before.is_null(), "an object has one set");
     }
 
     fn release(&'static self) {
@@ -349,20 +346,44 @@ impl Object {
             stream if stream == Kind::Stream as u32 => crate::calls::fds::finish_late(self),
             _ => {}
         }
-        let theirs = self.theirs.swap(std::ptr::null_mut(), AcqRel);
-        if !theirs.is_null() {
-            // SAFETY: from `Arc::into_raw`, taken out just now.
-            drop(unsafe { Arc::from_raw(theirs) });
+        // SAFETY: nothing refers to the object any more.
+        unsafe {
+            give_back(&self.theirs);
+            give_back(&self.set);
         }
-        *self.lock_set() = None;
-        self.in_sets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.in_sets.clear();
         UNUSED
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(self);
+    }
+}
+
+/// One more owner of what `place` has.
+///
+/// # Safety
+/// It is null or from `Arc::into_raw`, and not given back meanwhile.
+unsafe fn another_owner<T>(place: &AtomicPtr<T>) -> Option<Arc<T>> {
+    let there = place.load(Acquire);
+    if there.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller says.
+    unsafe {
+        Arc::increment_strong_count(there);
+        Some(Arc::from_raw(there))
+    }
+}
+
+/// Empties `place`.
+///
+/// # Safety
+/// What it has is null or from `Arc::into_raw`, and only other owners refer to it.
+unsafe fn give_back<T>(place: &AtomicPtr<T>) {
+    let there = place.swap(std::ptr::null_mut(), AcqRel);
+    if !there.is_null() {
+        // SAFETY: as the caller says, taken out just now.
+        drop(unsafe { Arc::from_raw(there) });
     }
 }
 

@@ -5,15 +5,15 @@ use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{State, Whose};
-use crate::{address, bound, listen, options, wait};
+use crate::{address, bound, descriptors, listen, options, wait};
 use gannet_local::bell;
 use gannet_local::meet::{self, Wish};
-use gannet_local::name::{self, Family, Place};
+use gannet_local::name::Target;
 use gannet_local::slot::{self, State as Standing, flags};
 use libc::c_int;
-use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{SocketAddrUnix, SocketFlags};
+use rustix::net::SocketFlags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// What the kernel says of a socket of its own.
@@ -43,7 +43,8 @@ pub(crate) fn plain(fd: c_int) -> Option<Plain> {
         _ => return None,
     };
     let stream = match option(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL)? {
-        libc::IPPROTO_TCP => true,
+        // Without a second path MPTCP is TCP, as it is for every peer that does not know it.
+        libc::IPPROTO_TCP | libc::IPPROTO_MPTCP => true,
         libc::IPPROTO_UDP => false,
         _ => return None,
     };
@@ -115,6 +116,16 @@ pub(crate) fn high_up(fd: OwnedFd) -> OwnedFd {
 
 /// The object has a further descriptor, which the program must not meet.
 pub(crate) fn hide(object: &Found, fd: c_int) {
+    let backed = matches!(
+        object.kind(),
+        Kind::Listener | Kind::Bound | Kind::Datagrams
+    );
+    if backed && let Some(state) = crate::state::get() {
+        // SAFETY: open, and the caller's.
+        let inode = meet::inode(unsafe { BorrowedFd::borrow_raw(fd) });
+        let slot = state.arena().own(object.slot());
+        slot.set_backing(inode.unwrap_or(0));
+    }
     if object.hide(fd) {
         object::put(fd, &object::new(Kind::Hidden, u32::MAX));
     }
@@ -185,9 +196,16 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
         Err(error) => return Some(Err(error)),
     };
     let flags = socket_flags(fd);
-    match open(state, local, to, whose, (fd, flags)) {
+    let opened_now = || open(state, local, to, whose, (fd, flags));
+    let outcome = match opened_now() {
+        Err(libc::EMFILE) => descriptors::with_room(opened_now),
+        other => other,
+    };
+    match outcome {
         Ok(Some((met, carried))) => Some(opened(state, fd, plain, met, carried, flags)),
         Ok(None) => before.map(|_| Err(libc::ECONNREFUSED)),
+        // The kernel needs no further descriptor, and most listeners are its own too.
+        Err(libc::EMFILE) if whose == Whose::Loopback && before.is_none() => None,
         Err(libc::ECONNREFUSED) if flags.contains(SocketFlags::NONBLOCK) => {
             Some(bound::refused_later(fd, plain))
         }
@@ -252,8 +270,8 @@ fn open(
         kind: slot::Kind::Stream,
         socket,
     };
-    let mut names = names_of(state, to);
-    match meet::open(state.peers(), state.holder(), wish, false, &mut names) {
+    let target = listener_for(state, to);
+    match meet::open(state.peers(), state.holder(), wish, false, target) {
         Ok(met) => return Ok(Some((met, false))),
         Err(Errno::CONNREFUSED) => {}
         // The listener's queue is full: as with TCP, it takes longer.
@@ -266,33 +284,33 @@ fn open(
     if state.settings().addresses.contains(&to.ip()) {
         return Err(libc::ECONNREFUSED);
     }
-    let gateway = name::gateway(state.peers().network(), state.host()).map_err(errno::raw)?;
-    let mut names = std::iter::once(gateway);
     if state.arena().is_link_down() {
         return Err(libc::ENETUNREACH);
     }
     // The SYN leaves with what the program has set.
     let met = meet::prepare(state.peers(), state.holder(), wish, true).map_err(errno::raw)?;
     options::copy_from_kernel(fd, &state.arena().own(met.slot));
-    match meet::connect(state.peers(), state.holder(), met, &mut names) {
+    match meet::connect(
+        state.peers(),
+        state.holder(),
+        met,
+        Target::Gateway(state.host()),
+    ) {
         Ok(met) => Ok(Some((met, true))),
         Err(Errno::CONNREFUSED) => Err(libc::ENETUNREACH),
         Err(error) => Err(errno::raw(error)),
     }
 }
 
-fn names_of(state: &State, to: SocketAddr) -> impl Iterator<Item = SocketAddrUnix> {
-    let turn = u32::from(state.fresh(to.ip()).port());
-    let own = match to {
-        _ if !state.settings().addresses.contains(&to.ip()) => None,
-        SocketAddr::V4(_) => Some(Family::Four),
-        SocketAddr::V6(_) => Some(Family::Six),
+/// What a connection to `to` is to find. Wildcard listeners of this program are at its own
+/// addresses too.
+fn listener_for(state: &State, to: SocketAddr) -> Target {
+    let host = match state.settings().addresses.contains(&to.ip()) {
+        true => state.host(),
+        false => 0,
     };
-    let network = state.peers().network();
-    let place = Place::All(state.host());
-    let mine = own.into_iter().flat_map(|own| [own, Family::Both]);
-    mine.filter_map(move |family| name::listener(network, family, place, to.port(), 0).ok())
-        .chain(meet::names_of(state.peers(), to, turn))
+    let turn = u32::from(state.fresh(to.ip()).port());
+    Target::Listener { to, host, turn }
 }
 
 fn opened(

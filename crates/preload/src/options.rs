@@ -1,9 +1,9 @@
 //! Socket options of streams and listeners: kept in the slot, where every process that has the
 //! socket sees them.
 
-use crate::real;
+use crate::{real, wishes};
 use gannet_local::options::{CONGESTION, Opt, buffers};
-use gannet_local::slot::{OwnSlot, PeerSlot};
+use gannet_local::slot::{OwnSlot, PeerSlot, flags};
 use libc::c_int;
 use rustix::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -38,10 +38,23 @@ pub(crate) const PLAIN: &[(c_int, c_int, Opt)] = &[
     (libc::SOL_SOCKET, libc::SO_RCVLOWAT, Opt::LowWater),
 ];
 
+/// The same of streams alone: their words mean something else for datagrams.
+const OF_STREAMS: &[(c_int, c_int, Opt)] = &[
+    (
+        libc::IPPROTO_TCP,
+        libc::TCP_NOTSENT_LOWAT,
+        Opt::NOT_SENT_LOW_WATER,
+    ),
+    (libc::IPPROTO_TCP, libc::TCP_INQ, Opt::INQ),
+    (libc::SOL_SOCKET, libc::SO_ZEROCOPY, Opt::ZERO_COPY),
+    (libc::SOL_SOCKET, libc::SO_TIMESTAMPING, Opt::TIMESTAMPING),
+];
+
 /// The option of this level and name, if its value is an `int` kept in the slot.
 pub(crate) fn find((level, name): (c_int, c_int)) -> Option<Opt> {
     PLAIN
         .iter()
+        .chain(OF_STREAMS)
         .find(|known| known.0 == level && known.1 == name)
         .map(|known| known.2)
         .or(match (level, name) {
@@ -61,7 +74,6 @@ const DEFAULTS: &[(c_int, c_int, c_int)] = &[
     (libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1),
     (libc::IPPROTO_TCP, libc::TCP_SYNCNT, 6),
     (libc::IPPROTO_TCP, libc::TCP_LINGER2, 60),
-    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, -1),
     (libc::IPPROTO_IP, libc::IP_TTL, 64),
     (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, 1),
     (libc::IPPROTO_IP, libc::IP_MTU, 65_535),
@@ -70,7 +82,6 @@ const DEFAULTS: &[(c_int, c_int, c_int)] = &[
 
 /// Options that can be set and change nothing here: there is no packet they could concern.
 const WITHOUT_EFFECT: &[(c_int, c_int)] = &[
-    (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
     (libc::IPPROTO_TCP, libc::TCP_THIN_LINEAR_TIMEOUTS),
     (libc::IPPROTO_TCP, libc::TCP_TIMESTAMP),
     (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
@@ -108,6 +119,32 @@ pub(crate) fn value(slot: &OwnSlot<'_>, which: (c_int, c_int), six: bool) -> Res
     default.or(known.then_some(0)).ok_or(libc::ENOPROTOOPT)
 }
 
+/// The option that makes an IPv6 socket one of IPv4 (RFC 2553 of old; `ipv6(7)`).
+pub(crate) const IPV6_ADDRFORM: c_int = 1;
+
+/// `setsockopt` of [`IPV6_ADDRFORM`]: a connected socket between IPv4 addresses has those of IPv4
+/// from now on, also where a program without IPv6 inherits it.
+///
+/// # Errors
+/// As the kernel's.
+pub(crate) fn become_ipv4(slot: &OwnSlot<'_>, connected: bool, family: c_int) -> Result<(), c_int> {
+    let known = slot.flags();
+    if known & flags::SIX == 0 {
+        return Err(libc::ENOPROTOOPT);
+    }
+    if family != libc::AF_INET {
+        return Err(libc::EINVAL);
+    }
+    if !connected {
+        return Err(libc::ENOTCONN);
+    }
+    if known & flags::DUAL == 0 || !slot.remote().is_ipv4() {
+        return Err(libc::EADDRNOTAVAIL);
+    }
+    slot.clear_flags(flags::SIX | flags::DUAL);
+    Ok(())
+}
+
 /// Values that are accepted, where not all are.
 const RANGES: &[(Opt, c_int, c_int)] = &[
     (Opt::KeepIdle, 1, 32_767),
@@ -116,7 +153,36 @@ const RANGES: &[(Opt, c_int, c_int)] = &[
     (Opt::UserTimeout, 0, c_int::MAX),
     (Opt::SynCount, 1, 127),
     (Opt::Tos, -1, 255),
+    (Opt::INQ, 0, 1),
+    (Opt::ZERO_COPY, 0, 1),
 ];
+
+/// Times of sending, which nothing here takes.
+const TIMES_OF_SENDING: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_TX_SCHED
+    | libc::SOF_TIMESTAMPING_TX_ACK;
+
+/// `SO_TIMESTAMP`, `SO_TIMESTAMPNS`: which of them is on, if any, is one word.
+const TIMES: [(c_int, u32); 2] = [(libc::SO_TIMESTAMP, 1), (libc::SO_TIMESTAMPNS, 2)];
+
+/// `getsockopt` of [`TIMES`]; `None`: it is another option.
+pub(crate) fn time_value(slot: &OwnSlot<'_>, which: (c_int, c_int)) -> Option<c_int> {
+    let (_, kind) = TIMES
+        .into_iter()
+        .find(|known| which == (libc::SOL_SOCKET, known.0))?;
+    Some(c_int::from(slot.get(Opt::Timestamp) == Some(kind)))
+}
+
+fn store_time(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) -> bool {
+    let known = TIMES
+        .into_iter()
+        .find(|known| which == (libc::SOL_SOCKET, known.0));
+    if let Some((_, kind)) = known {
+        slot.set(Opt::Timestamp, if number != 0 { kind } else { 0 });
+    }
+    known.is_some()
+}
 
 /// Options that are on or off.
 const SWITCHES: &[Opt] = &[
@@ -136,6 +202,13 @@ const SWITCHES: &[Opt] = &[
 /// # Errors
 /// `ENOPROTOOPT` for options TCP does not have, `EINVAL` for values out of range.
 pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) -> Result<(), c_int> {
+    if which == (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT) || store_time(slot, which, number) {
+        // The one may be set before a connection is begun only.
+        return match which.0 {
+            libc::IPPROTO_TCP => Err(libc::EINVAL),
+            _ => Ok(()),
+        };
+    }
     let Some(option) = find(which) else {
         return match WITHOUT_EFFECT.contains(&which) {
             true => Ok(()),
@@ -145,6 +218,10 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
     let range = RANGES.iter().find(|range| range.0 == option);
     if range.is_some_and(|range| !(range.1..=range.2).contains(&number)) {
         return Err(libc::EINVAL);
+    }
+    if option == Opt::TIMESTAMPING && number as u32 & TIMES_OF_SENDING != 0 {
+        // (as a kernel says that does not know the option: the program then measures in other ways)
+        return Err(libc::ENOPROTOOPT);
     }
     if option == Opt::Ttl && number != -1 && !(1..=255).contains(&number) {
         return Err(libc::EINVAL);
@@ -174,6 +251,15 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
     Ok(())
 }
 
+/// `TCP_NODELAY` under a cork sets free what waits there, and leaves the cork on (tcp(7)).
+pub(crate) fn note_push(slot: &OwnSlot<'_>, which: (c_int, c_int)) {
+    let pushes = which == (libc::IPPROTO_TCP, libc::TCP_NODELAY) && slot.is_on(Opt::NoDelay);
+    if pushes && slot.is_on(Opt::Cork) {
+        let before = slot.get(Opt::Corked).unwrap_or(0);
+        slot.set(Opt::Corked, before.wrapping_add(1).max(1));
+    }
+}
+
 fn get<T: Copy>(fd: c_int, (level, name): (c_int, c_int), zero: T) -> Option<T> {
     let mut value = zero;
     let mut len = size_of::<T>() as libc::socklen_t;
@@ -191,32 +277,40 @@ const SO_BUF_LOCK: c_int = 72;
 /// Whether the kernel's own default is left as it is: then the settings of Gannet decide.
 fn is_default(which: (c_int, c_int), value: Option<c_int>) -> bool {
     let known = DEFAULTS.iter().find(|known| (known.0, known.1) == which);
-    known.is_some_and(|known| Some(known.2) == value)
+    value == Some(known.map_or(0, |known| known.2))
 }
+
+/// The congestion control of a socket of the kernel's.
+pub(crate) fn congestion_of(fd: c_int) -> Option<wishes::Name> {
+    get(fd, (libc::IPPROTO_TCP, libc::TCP_CONGESTION), [0; 16])
+}
+
+/// Names of IPv6 sockets for options that have another one, too.
+const OF_SIX: &[(c_int, c_int, Opt)] = &[
+    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, Opt::Tos),
+    (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, Opt::Ttl),
+];
 
 /// What a program set on the kernel's socket before it became one of ours.
 pub(crate) fn copy_from_kernel(fd: c_int, slot: &OwnSlot<'_>) {
-    for &(level, name, option) in PLAIN {
+    for &(level, name, option) in PLAIN.iter().chain(OF_SIX) {
         let value = get::<c_int>(fd, (level, name), 0);
         // Before a connection the kernel says the smallest there is, unless one was set.
         let unset = match option {
             Opt::MaxSegment => value == Some(SMALLEST_SEGMENT),
             _ => is_default((level, name), value),
         };
-        if let Some(value) = value.filter(|_| !unset) {
-            slot.set(option, value as u32);
+        match value {
+            Some(value) if !unset => slot.set(option, value as u32),
+            // (set before, and now as if it never was; the other family's name may stand for it)
+            Some(_) if level != libc::IPPROTO_IPV6 && slot.get(option).is_some() => {
+                slot.set(option, u32::MAX)
+            }
+            _ => {}
         }
     }
     if let Some(set) = get::<c_int>(fd, (libc::SOL_SOCKET, SO_BUF_LOCK), 0) {
         slot.set(Opt::BuffersSet, set as u32);
-    }
-    // One that is not ours has no place among the names.
-    let name = get(fd, (libc::IPPROTO_TCP, libc::TCP_CONGESTION), [0u8; 16]);
-    let name = name.unwrap_or_default();
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let known = CONGESTION.iter().position(|known| known.as_bytes() == name);
-    if let Some(known) = known.filter(|known| *known > 0) {
-        slot.set(Opt::Congestion, known as u32);
     }
     let none = libc::linger {
         l_onoff: 0,
@@ -226,12 +320,33 @@ pub(crate) fn copy_from_kernel(fd: c_int, slot: &OwnSlot<'_>) {
         slot.set(Opt::LingerOn, linger.l_onoff as u32);
         slot.set(Opt::LingerSeconds, linger.l_linger as u32);
     }
+    let Some(name) = congestion_of(fd) else {
+        return; // the rest is TCP's
+    };
+    for &(level, name, option) in OF_STREAMS {
+        let value = get::<c_int>(fd, (level, name), 0);
+        if let Some(value) = value.filter(|v| *v != 0 || slot.get(option).is_some()) {
+            slot.set(option, value as u32);
+        }
+    }
+    for (time, kind) in TIMES {
+        if get::<c_int>(fd, (libc::SOL_SOCKET, time), 0).is_some_and(|value| value != 0) {
+            slot.set(Opt::Timestamp, kind);
+        }
+    }
+    // One that is not ours has no place among the names.
+    let name = Some(name).filter(|name| wishes::is_wish(fd, name));
+    let name = name.unwrap_or_default();
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    if let Some(known) = CONGESTION.iter().position(|known| known.as_bytes() == name) {
+        slot.set(Opt::Congestion, known as u32);
+    }
 }
 
 /// What was set on a stream, set on a socket of the kernel's. What it may not set there it has not
 /// set here either.
 pub(crate) fn copy_to_kernel(slot: PeerSlot<'_>, fd: c_int) {
-    for &(level, name, option) in PLAIN {
+    for &(level, name, option) in PLAIN.iter().chain(OF_STREAMS) {
         let Some(value) = slot.get(option) else {
             continue;
         };
@@ -241,6 +356,11 @@ pub(crate) fn copy_to_kernel(slot: PeerSlot<'_>, fd: c_int) {
             _ => value,
         };
         set(fd, (level, name), &value);
+    }
+    for (time, kind) in TIMES {
+        if slot.get(Opt::Timestamp) == Some(kind) {
+            set(fd, (libc::SOL_SOCKET, time), &1);
+        }
     }
     let linger = [Opt::LingerOn, Opt::LingerSeconds].map(|n| slot.get(n).unwrap_or(0));
     set(fd, (libc::SOL_SOCKET, libc::SO_LINGER), &linger);

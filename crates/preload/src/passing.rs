@@ -3,15 +3,19 @@
 //! The kernel hands the descriptor over; what it stands for is found by the inode of its socket
 //! among the slots of the arena. While it is under way the arena's entry for descriptors in transit
 //! holds it, so that a sender who closes his at once does not end the stream.
+//!
+//! Listeners and datagrams have hidden descriptors too, which no message of the program's could
+//! take along: the sender leaves them with the carrier, where each receiver fetches them.
 
 use crate::object::{self, Found, Kind};
-use crate::open;
-use crate::real;
+use crate::real::{self, tail};
 use crate::state::{self, State};
+use crate::{listen, open};
+use gannet_local::service::{self, Answer, Question};
 use gannet_local::slot::{self, SlotName, flags};
 use gannet_local::{TRANSIT, name};
 use libc::{c_int, ssize_t};
-use rustix::fd::BorrowedFd;
+use rustix::fd::{BorrowedFd, IntoRawFd};
 use rustix::net::SocketAddrUnix;
 use std::net::SocketAddr;
 
@@ -24,18 +28,74 @@ pub(crate) unsafe fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_in
     {
         // SAFETY: a message of the caller's.
         for passed in unsafe { descriptors(message) } {
-            if let Some(object) = object::find(passed).filter(|o| o.kind() == Kind::Stream) {
-                state.arena().hold(TRANSIT, object.slot());
+            if let Some(object) = object::find(passed) {
+                hand_over(state, &object);
             }
         }
     }
-    // SAFETY: passed on.
-    unsafe { real::sendmsg(fd, message, call) }
+    tail!(sendmsg(fd, message, call))
+}
+
+/// A descriptor of `object` is about to leave in a message.
+fn hand_over(state: &State, object: &Found) {
+    match object.kind() {
+        Kind::Stream => state.arena().hold(TRANSIT, object.slot()),
+        kind if has_hidden(kind) => {
+            state.arena().hold(TRANSIT, object.slot());
+            leave_hidden(state, object);
+        }
+        _ => {}
+    }
+}
+
+fn has_hidden(kind: Kind) -> bool {
+    matches!(kind, Kind::Listener | Kind::Bound | Kind::Datagrams)
+}
+
+/// The carrier keeps the hidden descriptors of `object` from now on. Without it only the kernel's
+/// side travels.
+fn leave_hidden(state: &State, object: &Found) {
+    let slot = state.arena().own(object.slot());
+    if slot.flags() & flags::KEPT != 0 {
+        return;
+    }
+    let network = state.peers().network();
+    for hidden in object.hidden() {
+        // SAFETY: hidden descriptors are open while the object has them.
+        let hidden = unsafe { BorrowedFd::borrow_raw(hidden) };
+        if service::keep(network, state.host(), object.slot(), hidden).is_err() {
+            return;
+        }
+    }
+    slot.set_flags(flags::KEPT);
+}
+
+/// Gets the hidden descriptors of `object` that the carrier keeps, if this process has none.
+fn fetch_hidden(state: &State, object: &Found) {
+    let kept = state.arena().own(object.slot()).flags() & flags::KEPT != 0;
+    if !kept || !has_hidden(object.kind()) || object.hidden().next().is_some() {
+        return;
+    }
+    let network = state.peers().network();
+    for place in 0..object::HIDDEN as u32 {
+        let question = Question::Kept(object.slot(), place);
+        match service::ask(network, state.host(), &question) {
+            Ok(Answer {
+                file: Some(hidden), ..
+            }) => open::hide(object, open::high_up(hidden).into_raw_fd()),
+            _ => break,
+        }
+    }
 }
 
 /// # Safety
 /// As the C library's.
 pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
+    // SAFETY: as the caller says.
+    let may_bring = unsafe { message.as_ref() }.is_some_and(|message| message.msg_controllen > 0);
+    if !may_bring {
+        return tail!(recvmsg(fd, message, call));
+    }
     // SAFETY: passed on.
     let got = unsafe { real::recvmsg(fd, message, call) };
     if got >= 0
@@ -46,7 +106,13 @@ pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int)
     {
         // SAFETY: filled in by the kernel.
         for passed in unsafe { descriptors(message) } {
-            adopt(state, passed);
+            match adopt(state, passed) {
+                Some(object) => {
+                    fetch_hidden(state, &object);
+                    state.arena().let_go(TRANSIT, object.slot());
+                }
+                None => listen::adopt(state, passed),
+            }
         }
     }
     got
@@ -93,7 +159,6 @@ fn adopt(state: &State, fd: c_int) -> Option<Found> {
         None => new_object(state, n)?,
     };
     state.arena().hold(state.holder(), n);
-    state.arena().let_go(TRANSIT, n);
     if let Some(stale) = object::put(fd, &object) {
         crate::calls::fds::finish(state, &stale, fd);
     }
@@ -116,9 +181,14 @@ fn new_object(state: &State, n: u32) -> Option<Found> {
         slot::Kind::Datagrams => Kind::Datagrams,
     };
     let object = object::new(kind, n);
+    if kind != Kind::Listener && kind != Kind::Bound {
+        // Before it gives up the calls for it (seccomp). If there is no room, its calls say so.
+        let _ = state.arena().map_ring(n);
+    }
     if slot.flags() & flags::RESOLVED != 0
         && let Ok(theirs) = state.peers().get(slot.peer_name().host)
     {
+        let _ = theirs.map_ring(slot.peer_name().slot);
         object.set_theirs(theirs);
     }
     Some(object)
@@ -141,14 +211,26 @@ pub(crate) fn adopt_inherited(state: &State) {
         }
     }
     for fd in left {
-        let Some(name) = unix_name(fd) else { continue };
+        let Some(name) = unix_name(fd) else {
+            listen::adopt(state, fd);
+            continue;
+        };
         if name::is_listener(state.peers().network(), &name) {
             hide(state, fd, &name);
-        } else if let Some(of) = name::read_connector(state.peers().network(), &name)
+        } else if let Some((of, _)) = name::read_connector(&name)
             && of.host == state.host()
         {
             hide_records(state, fd, of);
         }
+    }
+    // Those that were not open over `exec`.
+    fetch_all_hidden(state);
+}
+
+fn fetch_all_hidden(state: &State) {
+    let all: Vec<Found> = object::all().map(|(_, object)| object).collect();
+    for object in all.iter().filter(|object| has_hidden(object.kind())) {
+        fetch_hidden(state, object);
     }
 }
 

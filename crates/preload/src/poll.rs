@@ -121,8 +121,13 @@ fn look(state: &State, fds: &mut [pollfd], ours: &[Option<Found>]) -> c_int {
     for (entry, object) in fds.iter_mut().zip(ours) {
         let Some(object) = object else { continue };
         // The bits of poll and epoll have the same values.
-        let ready = ready_of_ours(state, object, entry) as c_short;
-        entry.revents = ready & (entry.events | libc::POLLHUP | libc::POLLERR);
+        entry.revents = match object.kind() {
+            Kind::Hidden => libc::POLLNVAL,
+            _ => {
+                let ready = ready_of_ours(state, object, entry) as c_short;
+                ready & (entry.events | libc::POLLHUP | libc::POLLERR)
+            }
+        };
         found += c_int::from(entry.revents != 0);
     }
     found
@@ -168,8 +173,8 @@ fn ask_kernel(
     }
     for (entry, object) in fds.iter_mut().zip(ours) {
         let Some(object) = object else { continue };
-        if object.descriptor(entry.fd) != Some(entry.fd) {
-            // Closed while this one slept.
+        if object.descriptor(entry.fd) != Some(entry.fd) || object.kind() == Kind::Hidden {
+            // Closed while this one slept, or never the program's.
             entry.revents = libc::POLLNVAL;
         } else if object.kind() != Kind::Listener {
             let ready = ready_of_ours(state, object, entry) as c_short;

@@ -66,75 +66,97 @@ macro_rules! next {
     };
 }
 
+/// Declares functions that make the system call of a name, with errno as the C library sets it: for
+/// what this library itself wants of the kernel. The C library's would be a cancellation point, and
+/// would come back here by the border.
+macro_rules! direct {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty
+        = $number:ident($($word:expr),*);)*) => {
+        $(
+            #[inline]
+            pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
+                let mut words = [libc::$number as usize, 0, 0, 0, 0, 0, 0];
+                for (place, word) in words.iter_mut().skip(1).zip([$($word as usize),*]) {
+                    *place = word;
+                }
+                // SAFETY: as the caller of this function says.
+                let outcome = unsafe { crate::border::system_call(&words) };
+                match outcome {
+                    -4095..0 => {
+                        crate::errno::set(-(outcome as c_int));
+                        -1
+                    }
+                    outcome => outcome as $result,
+                }
+            }
+        )*
+    };
+}
+
+/// The C library's own: for calls of the program's that are passed on as they came.
+pub(crate) mod of_libc {
+    use super::*;
+    next! {
+        read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t;
+        write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t;
+        readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
+        writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
+        preadv2(fd: c_int, iov: *const libc::iovec, n: c_int, offset: off_t,
+            flags: c_int) -> ssize_t;
+        pwritev2(fd: c_int, iov: *const libc::iovec, n: c_int, offset: off_t,
+            flags: c_int) -> ssize_t;
+        recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+        send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t;
+        recvfrom(fd: c_int, to: *mut c_void, len: size_t, flags: c_int,
+            address: *mut libc::sockaddr, address_len: *mut libc::socklen_t) -> ssize_t;
+        sendto(fd: c_int, from: *const c_void, len: size_t, flags: c_int,
+            address: *const libc::sockaddr, address_len: libc::socklen_t) -> ssize_t;
+        recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t;
+        sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t;
+        recvmmsg(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint, flags: c_int,
+            timeout: *mut libc::timespec) -> c_int;
+        sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint, flags: c_int) -> c_int;
+        sendfile(out: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
+        splice(from: c_int, from_at: *mut libc::loff_t, to: c_int, to_at: *mut libc::loff_t,
+            len: size_t, flags: c_uint) -> ssize_t;
+        connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;
+        accept4(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t,
+            flags: c_int) -> c_int;
+        close(fd: c_int) -> c_int;
+        fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
+        poll(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int;
+        ppoll(fds: *mut libc::pollfd, n: nfds_t, timeout: *const libc::timespec,
+            mask: *const libc::sigset_t) -> c_int;
+        epoll_ctl(set: c_int, what: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int;
+        epoll_pwait(set: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int,
+            mask: *const libc::sigset_t) -> c_int;
+        epoll_pwait2(set: c_int, events: *mut libc::epoll_event, most: c_int,
+            timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
+        select(n: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set,
+            except: *mut libc::fd_set, timeout: *mut libc::timeval) -> c_int;
+        pselect(n: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set,
+            except: *mut libc::fd_set, timeout: *const libc::timespec,
+            mask: *const libc::sigset_t) -> c_int;
+    }
+}
+
 next! {
-    read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t;
-    write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t;
-    readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
-    writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t;
-    preadv2(fd: c_int, iov: *const libc::iovec, n: c_int, offset: off_t,
-        flags: c_int) -> ssize_t;
-    pwritev2(fd: c_int, iov: *const libc::iovec, n: c_int, offset: off_t,
-        flags: c_int) -> ssize_t;
-    recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
-    send(fd: c_int, from: *const c_void, len: size_t, flags: c_int) -> ssize_t;
-    recvfrom(fd: c_int, to: *mut c_void, len: size_t, flags: c_int,
-        address: *mut libc::sockaddr, address_len: *mut libc::socklen_t) -> ssize_t;
-    sendto(fd: c_int, from: *const c_void, len: size_t, flags: c_int,
-        address: *const libc::sockaddr, address_len: libc::socklen_t) -> ssize_t;
-    recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t;
-    sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> ssize_t;
-    recvmmsg(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint, flags: c_int,
-        timeout: *mut libc::timespec) -> c_int;
-    sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, n: c_uint, flags: c_int) -> c_int;
-    sendfile(out: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t;
-    splice(from: c_int, from_at: *mut libc::loff_t, to: c_int, to_at: *mut libc::loff_t,
-        len: size_t, flags: c_uint) -> ssize_t;
-    socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
-    bind(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;
-    listen(fd: c_int, backlog: c_int) -> c_int;
-    connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int;
-    accept4(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t,
-        flags: c_int) -> c_int;
-    getsockname(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int;
-    getpeername(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int;
-    shutdown(fd: c_int, how: c_int) -> c_int;
-    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
-        len: *mut libc::socklen_t) -> c_int;
-    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
-        len: libc::socklen_t) -> c_int;
-    close(fd: c_int) -> c_int;
     fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE;
     fileno(file: *mut libc::FILE) -> c_int;
     vdprintf(fd: c_int, format: *const c_char, list: *mut c_void) -> c_int;
     syscall(n: libc::c_long, a: usize, b: usize, c: usize, d: usize, e: usize,
         f: usize) -> libc::c_long;
-    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
-    dup(fd: c_int) -> c_int;
-    dup2(fd: c_int, to: c_int) -> c_int;
-    dup3(fd: c_int, to: c_int, flags: c_int) -> c_int;
-    fcntl(fd: c_int, command: c_int, argument: usize) -> c_int;
-    ioctl(fd: c_int, request: libc::c_ulong, argument: usize) -> c_int;
-    poll(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int;
-    ppoll(fds: *mut libc::pollfd, n: nfds_t, timeout: *const libc::timespec,
-        mask: *const libc::sigset_t) -> c_int;
-    epoll_create1(flags: c_int) -> c_int;
-    epoll_ctl(set: c_int, what: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int;
-    epoll_pwait(set: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int,
-        mask: *const libc::sigset_t) -> c_int;
+    getifaddrs(list: *mut *mut libc::ifaddrs) -> c_int;
+    freeifaddrs(list: *mut libc::ifaddrs) -> ();
     prctl(what: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
+    mlockall(how: c_int) -> c_int;
+    munlockall() -> c_int;
     fork() -> pid_t;
     execve(path: *const c_char, argv: *const *const c_char,
         envp: *const *const c_char) -> c_int;
     execvpe(path: *const c_char, argv: *const *const c_char,
         envp: *const *const c_char) -> c_int;
     fexecve(fd: c_int, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
-    select(n: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set,
-        except: *mut libc::fd_set, timeout: *mut libc::timeval) -> c_int;
-    pselect(n: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set,
-        except: *mut libc::fd_set, timeout: *const libc::timespec,
-        mask: *const libc::sigset_t) -> c_int;
-    epoll_pwait2(set: c_int, events: *mut libc::epoll_event, most: c_int,
-        timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
     posix_spawn(pid: *mut pid_t, path: *const c_char,
         actions: *const libc::posix_spawn_file_actions_t,
         attributes: *const libc::posix_spawnattr_t, argv: *const *const c_char,
@@ -144,3 +166,93 @@ next! {
         attributes: *const libc::posix_spawnattr_t, argv: *const *const c_char,
         envp: *const *const c_char) -> c_int;
 }
+
+/// Bytes of a signal mask, as the kernel counts them.
+const MASK_LEN: usize = 8;
+
+direct! {
+    recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t
+        = SYS_recvfrom(fd, to, len, flags);
+    recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t
+        = SYS_recvmsg(fd, message, flags);
+    socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int
+        = SYS_socket(domain, kind, protocol);
+    bind(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int
+        = SYS_bind(fd, address, len);
+    listen(fd: c_int, backlog: c_int) -> c_int = SYS_listen(fd, backlog);
+    connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int
+        = SYS_connect(fd, address, len);
+    accept4(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t,
+        flags: c_int) -> c_int = SYS_accept4(fd, address, len, flags);
+    getsockname(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int
+        = SYS_getsockname(fd, address, len);
+    getpeername(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int
+        = SYS_getpeername(fd, address, len);
+    shutdown(fd: c_int, how: c_int) -> c_int = SYS_shutdown(fd, how);
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
+        len: *mut libc::socklen_t) -> c_int = SYS_getsockopt(fd, level, name, value, len);
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
+        len: libc::socklen_t) -> c_int = SYS_setsockopt(fd, level, name, value, len);
+    close(fd: c_int) -> c_int = SYS_close(fd);
+    close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int
+        = SYS_close_range(first, last, flags);
+    dup(fd: c_int) -> c_int = SYS_dup(fd);
+    dup2(fd: c_int, to: c_int) -> c_int = SYS_dup2(fd, to);
+    dup3(fd: c_int, to: c_int, flags: c_int) -> c_int = SYS_dup3(fd, to, flags);
+    fcntl(fd: c_int, command: c_int, argument: usize) -> c_int
+        = SYS_fcntl(fd, command, argument);
+    ioctl(fd: c_int, request: libc::c_ulong, argument: usize) -> c_int
+        = SYS_ioctl(fd, request, argument);
+    poll(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int
+        = SYS_poll(fds, n, timeout);
+    epoll_create1(flags: c_int) -> c_int = SYS_epoll_create1(flags);
+    epoll_ctl(set: c_int, what: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int
+        = SYS_epoll_ctl(set, what, fd, event);
+    epoll_pwait(set: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int,
+        mask: *const libc::sigset_t) -> c_int
+        = SYS_epoll_pwait(set, events, most, timeout, mask, MASK_LEN);
+}
+
+/// The kernel writes what is left of the time, which the C library's `ppoll` keeps from callers.
+pub(crate) unsafe fn ppoll(
+    fds: *mut libc::pollfd,
+    n: nfds_t,
+    timeout: *const libc::timespec,
+    mask: *const libc::sigset_t,
+) -> c_int {
+    direct! {
+        call(fds: *mut libc::pollfd, n: nfds_t, timeout: *mut libc::timespec,
+            mask: *const libc::sigset_t) -> c_int = SYS_ppoll(fds, n, timeout, mask, MASK_LEN);
+    }
+    // SAFETY: as the caller says.
+    let mut time = unsafe { timeout.as_ref() }.copied();
+    let place = time
+        .as_mut()
+        .map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    // SAFETY: as the caller says.
+    unsafe { call(fds, n, place, mask) }
+}
+
+/// The C library's function of a name, as the last thing that the one which has taken its place
+/// does, with the same arguments. Where the call came by the border the kernel makes it once the
+/// library is left; what is given back here counts for nothing then.
+macro_rules! tail {
+    ($name:ident($first:expr)) => {
+        crate::real::tail!($name($first; 0; ))
+    };
+    ($name:ident($first:expr, $second:expr $(, $further:expr)*)) => {
+        crate::real::tail!($name($first; $second as usize; $second $(, $further)*))
+    };
+    ($name:ident($first:expr; $word:expr; $($further:expr),*)) => {
+        match crate::border::leave_to_kernel([$first as usize, $word]) {
+            true => -1,
+            // SAFETY: the caller's arguments, as they came.
+            false => unsafe {
+                let outcome = crate::real::of_libc::$name($first $(, $further)*);
+                crate::border::passed();
+                outcome
+            },
+        }
+    };
+}
+pub(crate) use tail;

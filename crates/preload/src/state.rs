@@ -1,9 +1,9 @@
 //! This process as part of a carried program: its arena, its addresses, what is ours.
 
 use crate::errno::Outcome;
-use gannet_local::name::Network;
+use crate::interfaces;
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, HostId, Lingering, Made, Peers};
+use gannet_local::{Arena, HostId, Lingering, Made, Network, Peers, UNKNOWN, pid_namespace};
 use std::ffi::{CStr, CString};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The variable by which a process finds its carrier: `NETWORK:HOST`, both hexadecimal.
+/// The variable by which a process finds its carrier: `HOST:UID:PID:DIRECTORY`, the first
+/// hexadecimal.
 pub(crate) const VARIABLE: &str = "GANNET_ATTACH";
 
 /// The entry among the processes that was made for this one before it existed: its number and that
@@ -46,6 +47,8 @@ pub(crate) struct State {
 pub(crate) struct Settings {
     /// Our own addresses.
     pub(crate) addresses: Vec<IpAddr>,
+    /// The interface where they stand.
+    pub(crate) interface: CString,
     /// Networks that are reached through us.
     pub(crate) routes: Vec<Prefix>,
     /// Whether loopback addresses mean the network's programs first.
@@ -92,13 +95,19 @@ impl Prefix {
 
 impl Settings {
     fn parse(text: &str) -> Settings {
-        let mut settings = Settings::default();
+        let mut settings = Settings {
+            interface: c"lo".to_owned(),
+            ..Settings::default()
+        };
         for line in text.lines() {
             let Some((word, value)) = line.split_once(' ') else {
                 continue;
             };
             match word {
                 "address" => settings.addresses.extend(value.parse::<IpAddr>().ok()),
+                "interface" => {
+                    settings.interface = CString::new(value).unwrap_or_default();
+                }
                 "route" => settings.routes.extend(Prefix::parse(value)),
                 "loopback" => settings.loopback = value == "yes",
                 "gateway" => settings.gateway = HostId::from_str_radix(value, 16).unwrap_or(0),
@@ -110,6 +119,16 @@ impl Settings {
             }
         }
         settings
+    }
+
+    /// The leading bits of an own address that are its network's.
+    pub(crate) fn bits_of(&self, own: IpAddr) -> u8 {
+        let networks = self
+            .routes
+            .iter()
+            .filter(|route| route.bits > 0 && route.has(own));
+        let whole = if own.is_ipv4() { 32 } else { 128 };
+        networks.map(|route| route.bits).max().unwrap_or(whole)
     }
 }
 
@@ -148,10 +167,9 @@ pub(crate) fn attach() {
 
 fn named_carrier() -> Option<(Network, HostId)> {
     let value = std::env::var(VARIABLE).ok()?;
-    let (network, host) = value.split_once(':')?;
-    let network = u64::from_str_radix(network, 16).ok()?;
+    let (host, network) = value.split_once(':')?;
     let host = u64::from_str_radix(host, 16).ok()?;
-    Some((Network(network), host))
+    Some((Network::parse(network)?, host))
 }
 
 /// The program goes on with the kernel's sockets; it must not be silent about it.
@@ -167,34 +185,39 @@ fn say_not_attached() {
 impl State {
     fn attach(network: Network, host: HostId) -> Outcome<State> {
         let raw = crate::errno::raw;
-        let answer = service::ask(network, host, Question::Attach).map_err(raw)?;
+        let answer = service::ask(&network, host, &Question::Attach).map_err(raw)?;
         let file = answer.file.ok_or(libc::EPROTO)?;
         let arena = Arc::new(Arena::open(&file, true).map_err(raw)?);
         let pid = std::process::id();
         // What this process was before `exec`, or what its maker held for it. Left once this
         // process holds anew what it kept: else whoever closed its own meanwhile was the last.
-        let mut before: Vec<usize> = made_for_us(&arena).into_iter().collect();
+        let mut before: Vec<Made> = made_for_us(&arena).into_iter().collect();
         // (Its maker may have given it our number since.)
-        let own = (0..gannet_local::PROCESSES).filter(|&n| arena.pid_of(n) == pid);
-        before.extend(
-            own.filter(|n| Some(n) != before.first())
-                .collect::<Vec<_>>(),
-        );
-        let holder = arena.enter(pid).or_else(|| {
+        let here = pid_namespace();
+        let own = |made: &Made| made.pid() == pid && arena.namespace_of(made.entry) == here;
+        before.extend(arena.entries().filter(own));
+        // Other threads were about to fork when `exec` ended them.
+        let makers: Vec<usize> = before.iter().map(|made| made.entry).collect();
+        let ours = |made: &Made| made.maker().is_some_and(|maker| makers.contains(&maker));
+        before.extend(arena.entries().filter(ours));
+        let entry = arena.enter(pid).or_else(|| {
             // All are taken: one of them by what we were.
-            before.drain(..).for_each(|entry| arena.leave(entry));
+            before.drain(..).for_each(|made| give_back(&arena, made));
             arena.enter(pid)
         });
-        let holder = holder.ok_or(libc::EAGAIN)?;
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = before;
-        let _ = service::ask(network, host, Question::Look);
-        let environment = environment(network, host);
+        let entered = |entry| Question::Enter(arena.look_at(entry).pack());
+        let _ = service::ask(&network, host, &entry.map_or(Question::Look, entered));
+        // Too many processes: what this one has ends when the kernel says so.
+        let holder = entry.unwrap_or(UNKNOWN);
+        let environment = environment(&network, host);
+        let settings = Settings::parse(&answer.text);
         Ok(State {
-            peers: Peers::new(arena, network),
+            peers: Peers::new(arena, network).with_partner(settings.gateway),
             holder: AtomicUsize::new(holder),
             host,
             lingering: Lingering::default(),
-            settings: Settings::parse(&answer.text),
+            settings,
             environment,
         })
     }
@@ -252,8 +275,9 @@ impl State {
                 false => Whose::Kernel,
             };
         }
+        let mut routes = self.settings.routes.iter();
         let ours = self.settings.addresses.contains(&ip)
-            || self.settings.routes.iter().any(|prefix| prefix.has(ip));
+            || routes.any(|prefix| prefix.has(ip) && (prefix.bits > 0 || is_elsewhere(ip)));
         if ours { Whose::Ours } else { Whose::Kernel }
     }
 
@@ -278,18 +302,28 @@ impl State {
     }
 }
 
+/// Whether a default route may lead to `ip`: a host of another machine. The kernel's own addresses
+/// are reached through the kernel only.
+fn is_elsewhere(ip: IpAddr) -> bool {
+    let is_host = match ip {
+        IpAddr::V4(ip) => !ip.is_broadcast() && !ip.is_link_local(),
+        IpAddr::V6(ip) => !ip.is_unicast_link_local(),
+    };
+    is_host && !ip.is_unspecified() && !ip.is_multicast() && !interfaces::is_kernels(ip)
+}
+
 /// The entry that the maker of this process made for it, unless it has our number by now.
-fn made_for_us(arena: &Arena) -> Option<usize> {
+fn made_for_us(arena: &Arena) -> Option<Made> {
     let value = std::env::var(ENTRY).ok()?;
     let (made, maker) = value.split_once(':')?;
     let made: Made = made.parse().ok()?;
     let parent = rustix::process::getppid()?.as_raw_nonzero().get();
     let is_ours = maker.parse() == Ok(parent) && arena.is_unborn(made);
-    is_ours.then_some(made.entry)
+    is_ours.then_some(made)
 }
 
 /// Entries that hold what came with the descriptors.
-static BEFORE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static BEFORE: Mutex<Vec<Made>> = Mutex::new(Vec::new());
 
 /// Everything that came with the descriptors is held by this process: the entries that held it
 /// until now are of no use any more.
@@ -297,11 +331,19 @@ pub(crate) fn is_complete(state: &State) {
     let before = std::mem::take(&mut *BEFORE.lock().unwrap_or_else(PoisonError::into_inner));
     before
         .into_iter()
-        .for_each(|entry| state.arena().leave(entry));
+        .for_each(|made| give_back(state.arena(), made));
 }
 
-fn environment(network: Network, host: HostId) -> Vec<CString> {
-    let attach = format!("{VARIABLE}={:016x}:{host:016x}", network.0);
+/// Its maker may name it at this moment.
+fn give_back(arena: &Arena, made: Made) {
+    let now = arena.look_at(made.entry);
+    if !arena.leave_as(made) && now.pack() == made.pack() {
+        arena.leave_as(now);
+    }
+}
+
+fn environment(network: &Network, host: HostId) -> Vec<CString> {
+    let attach = format!("{VARIABLE}={host:016x}:{network}");
     let preload = std::env::var("LD_PRELOAD").map(|value| format!("LD_PRELOAD={value}"));
     let all = [Some(attach), preload.ok()];
     all.into_iter()

@@ -5,8 +5,9 @@ use crate::object::{Found, Object};
 use crate::state::State;
 use crate::wait;
 use gannet_local::slot::{flags, sent};
-use gannet_local::{Hindrance, Span, Stream};
+use gannet_local::{Hindrance, Opt, Span, Stream};
 use libc::c_int;
+use rustix::fd::BorrowedFd;
 
 /// Most pieces of one call.
 pub(crate) const PIECES: usize = libc::UIO_MAXIOV as usize;
@@ -116,7 +117,8 @@ pub(crate) fn receive(
         return receive_urgent(state, object, fd, pieces, call);
     }
     if call & libc::MSG_ERRQUEUE != 0 {
-        return Err(libc::EAGAIN);
+        let slot = state.arena().own(object.slot());
+        return crate::error_queue::take(&slot).map(|_| 0);
     }
     if pieces.has_null() && call & libc::MSG_TRUNC == 0 {
         return Err(libc::EFAULT);
@@ -305,7 +307,14 @@ pub(crate) fn send(
     if call & libc::MSG_OOB != 0 && !pieces.has_null() {
         return send_urgent(state, object, fd, pieces, call);
     }
-    send_text(state, object, fd, pieces, call)
+    let sent = send_text(state, object, fd, pieces, call)?;
+    if call & libc::MSG_ZEROCOPY != 0 {
+        let slot = state.arena().own(object.slot());
+        if crate::error_queue::sent(&slot, call, sent) {
+            crate::lead::tell_sets(state, object);
+        }
+    }
+    Ok(sent)
 }
 
 fn send_text(
@@ -320,6 +329,7 @@ fn send_text(
     }
     let mut fd = fd;
     let wanted = pieces.total();
+    note_more(state, object, call);
     let mut done = 0;
     loop {
         if object.theirs().is_none() {
@@ -338,7 +348,9 @@ fn send_text(
             Err(Hindrance::Wait) => {}
             Err(_) if done > 0 => return Ok(done),
             Err(hindrance) => {
-                return refused(state, object, fd, hindrance, call).map(|()| wanted);
+                // As much as the other end's buffer would have taken before its reset.
+                let lost = wanted.min(stream.capacity());
+                return refused(state, object, fd, hindrance, call).map(|()| lost);
             }
         }
         if !blocks(state, object, call) {
@@ -356,7 +368,23 @@ fn send_text(
     }
 }
 
-fn wait_for_room(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
+/// `MSG_MORE` holds back what leaves the machine until a send without it; the carrier heeds that.
+fn note_more(state: &State, object: &Object, call: c_int) {
+    let slot = state.arena().own(object.slot());
+    let known = slot.flags();
+    match (call & libc::MSG_MORE != 0, known & flags::MORE != 0) {
+        (true, false) if known & flags::CARRIED != 0 => {
+            // As with a cork, which is more than Nagle's algorithm knows.
+            slot.set(Opt::Corked, 1);
+            slot.set_flags(flags::MORE);
+        }
+        (false, true) => slot.clear_flags(flags::MORE),
+        _ => {}
+    }
+}
+
+/// Sleeps until there is room, or the connection is open.
+pub(crate) fn wait_for_room(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
     let unanswered = object.theirs().is_none();
     let may = || {
         if unanswered {
@@ -375,6 +403,34 @@ fn send_once(
     pieces: &Pieces,
     done: usize,
 ) -> Result<usize, Hindrance> {
+    put(state, object, stream, || match done {
+        // SAFETY: the program passed these places to be read.
+        0 => unsafe { stream.send(pieces.spans()) },
+        // SAFETY: as above.
+        _ => unsafe { stream.send(&pieces.after(done)) },
+    })
+}
+
+/// Sends up to `most` bytes of a file, which are read straight into the ring.
+pub(crate) fn fill(
+    state: &State,
+    object: &Found,
+    (out, from): (c_int, BorrowedFd<'_>),
+    at: Option<u64>,
+    most: usize,
+) -> Result<usize, Hindrance> {
+    wait::look_for_answer(state, object, out);
+    let stream = object.stream(state, out);
+    put(state, object, &stream, || stream.fill(from, at, most))
+}
+
+/// What goes before and after all that puts bytes into a stream.
+fn put(
+    state: &State,
+    object: &Found,
+    stream: &Stream<'_>,
+    act: impl FnOnce() -> Result<usize, Hindrance>,
+) -> Result<usize, Hindrance> {
     let slot = state.arena().own(object.slot());
     if object.theirs().is_none() && slot.flags() & flags::CARRIED != 0 {
         // The carrier has not opened the connection yet.
@@ -385,16 +441,10 @@ fn send_once(
             Hindrance::Wait
         });
     }
-    let sent = if done == 0 {
-        // SAFETY: the program passed these places to be read.
-        unsafe { stream.send(pieces.spans()) }
-    } else {
-        // SAFETY: as above.
-        unsafe { stream.send(&pieces.after(done)) }
-    };
+    let sent = act();
     if sent.is_ok() && !stream.can_tell() {
         // The other end may have taken the stream up a moment ago and sleep by now; until its
-        // memory is known nobody can tell.
+        // memory is known nothing tells.
         stream.wake();
     }
     sent

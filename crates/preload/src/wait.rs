@@ -207,7 +207,8 @@ fn is_hung_up(fd: c_int) -> bool {
     poll_one(fd, 0, Duration::ZERO).is_ok_and(|revents| revents & libc::POLLHUP != 0)
 }
 
-fn hung_up(state: &State, object: &Object, fd: c_int) {
+/// The other end's last descriptor is closed.
+pub(crate) fn hung_up(state: &State, object: &Object, fd: c_int) {
     object.stream(state, fd).hung_up();
 }
 
@@ -242,6 +243,10 @@ fn ask(state: &State, object: &Object, fd: c_int) -> bool {
     match gannet_local::meet::resolve(state.peers(), object.slot(), borrowed) {
         gannet_local::meet::Answer::Open(theirs) => {
             object.set_theirs(theirs);
+            // What told of both, the answer and a hang-up behind it, may have been another's.
+            if is_hung_up(fd) {
+                hung_up(state, object, fd);
+            }
             return true;
         }
         gannet_local::meet::Answer::Refused(_) => hung_up(state, object, fd),

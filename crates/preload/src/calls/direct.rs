@@ -1,5 +1,5 @@
 //! `syscall`: programs that number their calls themselves mean the same sockets. Node closes every
-//! descriptor that way, and Go's runtime knows nothing else (`golang.rs`).
+//! descriptor that way. What comes by the border has a number, too.
 //!
 //! What is called here by the C library's names is this library's, as for everybody else in the
 //! process.

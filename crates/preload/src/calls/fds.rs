@@ -2,8 +2,9 @@
 
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind, Object};
+use crate::real::{self, tail};
 use crate::state::{self, State};
-use crate::{epoll, listen, open, real};
+use crate::{epoll, listen, open};
 use gannet_local::slot::{self, flags};
 use libc::{c_int, c_uint, c_ulong};
 use rustix::fd::{FromRawFd, IntoRawFd, OwnedFd};
@@ -25,13 +26,16 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
         Kind::Stream => end_stream(state, object, fd),
         Kind::Listener | Kind::Bound | Kind::Datagrams => {
             let last = arena.is_last(state.holder(), object.slot());
+            // The carrier has a part in it, which is to end with it.
+            let kept = arena.own(object.slot()).flags() & flags::KEPT != 0;
             for hidden in object.unhide() {
                 object::take(hidden);
                 if object.kind() == Kind::Datagrams {
                     crate::datagrams::close(state, object, hidden, last);
                 }
-                // SAFETY: hidden descriptors are ours.
-                unsafe { real::close(hidden) };
+                // SAFETY: hidden descriptors are ours, and this was the last to know of it.
+                let hidden = unsafe { OwnedFd::from_raw_fd(hidden) };
+                listen::give_back(state, hidden);
             }
             match last && object.kind() != Kind::Datagrams {
                 true => {
@@ -39,13 +43,16 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
                     let listened = slot.state() == slot::State::Listen;
                     let listened = listened && !slot.local().ip().is_loopback();
                     arena.free(object.slot());
-                    if listened {
+                    if listened && !kept {
                         listen::withdraw(state);
                     }
                 }
                 false => {
                     arena.let_go(state.holder(), object.slot());
                 }
+            }
+            if last && kept {
+                listen::withdraw(state);
             }
         }
         Kind::Epoll => {
@@ -76,8 +83,15 @@ fn end_stream(state: &State, object: &Object, fd: c_int) {
         _ if forgotten => {
             arena.free_use(object.slot(), generation);
         }
-        Some(theirs) => state.lingering().add(arena, object.slot(), theirs),
-        None => {}
+        theirs => {
+            if let Some(theirs) = theirs {
+                state.lingering().add(arena, object.slot(), theirs);
+            }
+            // The other end may be killed, and its carrier too, before it has read everything.
+            if arena.must_ask_for_sweep() {
+                super::tell_carrier(state);
+            }
+        }
     }
     state.lingering().collect(arena);
 }
@@ -107,11 +121,6 @@ pub(crate) fn finish_late(object: &Object) {
     }
 }
 
-/// Whether `fd` is one of those the program must not know.
-fn is_hidden(fd: c_int) -> bool {
-    object::find(fd).is_some_and(|object| object.kind() == Kind::Hidden)
-}
-
 fn forget(fd: c_int) {
     if let (Some(state), Some(object)) = (state::get(), object::take(fd)) {
         finish(state, &object, fd);
@@ -120,12 +129,13 @@ fn forget(fd: c_int) {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn close(fd: c_int) -> c_int {
-    if object::is_ours(fd) {
-        if is_hidden(fd) {
-            return give(Err(libc::EBADF));
-        }
-        forget(fd);
+    if !object::is_ours(fd) {
+        return tail!(close(fd));
     }
+    if object::is_hidden(fd) {
+        return give(Err(libc::EBADF));
+    }
+    forget(fd);
     // SAFETY: no pointers.
     unsafe { real::close(fd) }
 }
@@ -205,7 +215,7 @@ fn make_way(fd: c_int, to: c_int) {
         // SAFETY: no pointers.
         && unsafe { real::fcntl(fd, libc::F_GETFD, 0) } >= 0
     {
-        match is_hidden(to) {
+        match object::is_hidden(to) {
             true => crate::open::move_hidden(to),
             false => forget(to),
         }
@@ -231,8 +241,7 @@ unsafe extern "C" fn dup3(fd: c_int, to: c_int, how: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     if !object::is_ours(fd) {
-        // SAFETY: passed on.
-        return unsafe { real::fcntl(fd, command, argument) };
+        return tail!(fcntl(fd, command, argument));
     }
     control(fd, command, argument)
 }
@@ -300,7 +309,10 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_in
         return give(outcome);
     }
     // SAFETY: passed on.
-    unsafe { real::ioctl(fd, request, argument) }
+    unsafe {
+        super::interfaces::ioctl(fd, request, argument)
+            .unwrap_or_else(|| real::ioctl(fd, request, argument))
+    }
 }
 
 /// The C library's asks the kernel without a call that could be taken.

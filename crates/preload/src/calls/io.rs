@@ -4,9 +4,10 @@ use super::multiplex::of_timespec;
 use crate::errno::{Outcome, give, give_len, is_nowhere};
 use crate::object::{self, Found, Kind};
 use crate::poll::deadline_of;
+use crate::real::tail;
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
-use crate::{address, datagrams, note, real};
+use crate::{address, control, datagrams, error_queue, note};
 use libc::{c_int, c_uint, c_void, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use std::time::Instant;
 
@@ -81,6 +82,7 @@ fn receive(
         Kind::Stream => Some(transfer::receive(state, object, fd, pieces, call)),
         Kind::Datagrams => Some(datagrams::receive(state, object, fd, pieces, call)),
         Kind::Listener => Some(Err(libc::ENOTCONN)),
+        Kind::Hidden => Some(Err(libc::EBADF)),
         _ => None,
     }
 }
@@ -109,6 +111,7 @@ fn send(
         Kind::Stream => Some(transfer::send(state, object, fd, pieces, call)),
         Kind::Datagrams => datagrams::send(state, object, fd, pieces, call),
         Kind::Listener => Some(Err(transfer::not_connected(call))),
+        Kind::Hidden => Some(Err(libc::EBADF)),
         _ => None,
     }
 }
@@ -120,8 +123,7 @@ unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::read(fd, to, len) }
+    tail!(read(fd, to, len))
 }
 
 #[unsafe(no_mangle)]
@@ -131,8 +133,7 @@ unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::write(fd, from, len) }
+    tail!(write(fd, from, len))
 }
 
 #[unsafe(no_mangle)]
@@ -143,8 +144,7 @@ unsafe extern "C" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssiz
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::readv(fd, iov, n) }
+    tail!(readv(fd, iov, n))
 }
 
 #[unsafe(no_mangle)]
@@ -155,8 +155,7 @@ unsafe extern "C" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssi
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::writev(fd, iov, n) }
+    tail!(writev(fd, iov, n))
 }
 
 /// The flags of `recv` and `send` for those of `preadv2`, where a stream is read or written: it
@@ -184,8 +183,7 @@ unsafe extern "C" fn preadv2(
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::preadv2(fd, iov, n, offset, how) }
+    tail!(preadv2(fd, iov, n, offset, how))
 }
 
 #[unsafe(no_mangle)]
@@ -202,8 +200,7 @@ unsafe extern "C" fn pwritev2(
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::pwritev2(fd, iov, n, offset, how) }
+    tail!(pwritev2(fd, iov, n, offset, how))
 }
 
 /// # Safety
@@ -255,8 +252,7 @@ unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, len: size_t, call: c_int) 
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::recv(fd, to, len, call) }
+    tail!(recv(fd, to, len, call))
 }
 
 #[unsafe(export_name = "send")]
@@ -271,8 +267,7 @@ unsafe extern "C" fn send_bytes(
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::send(fd, from, len, call) }
+    tail!(send(fd, from, len, call))
 }
 
 #[unsafe(no_mangle)]
@@ -301,8 +296,7 @@ unsafe extern "C" fn recvfrom(
         }
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::recvfrom(fd, to, len, call, from, from_len) }
+    tail!(recvfrom(fd, to, len, call, from, from_len))
 }
 
 #[unsafe(no_mangle)]
@@ -324,18 +318,20 @@ unsafe extern "C" fn sendto(
             if let Some(sent) = unsafe { datagrams::send_to(state, &object, fd, what, to) } {
                 return give_len(sent);
             }
-            // SAFETY: passed on.
-            return unsafe { real::sendto(fd, from, len, call, to.0, to.1) };
+            return tail!(sendto(fd, from, len, call, to.0, to.1));
         }
         None => {}
+    }
+    // SAFETY: as the caller says.
+    if let Some(Err(error)) = unsafe { super::fast_open::connect(fd, (to, to_len), call) } {
+        return give_len(Err(error));
     }
     if let Some(found) = stream(fd)
         && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
     {
         return give_len(outcome);
     }
-    // SAFETY: passed on.
-    unsafe { real::sendto(fd, from, len, call, to, to_len) }
+    tail!(sendto(fd, from, len, call, to, to_len))
 }
 
 #[unsafe(no_mangle)]
@@ -372,12 +368,20 @@ unsafe fn receive_message(
     let Some(message) = (unsafe { somewhere(message).and_then(|place| place.as_mut()) }) else {
         return Err(libc::EFAULT);
     };
+    let (state, object) = found;
+    let slot = state.arena().own(object.slot());
+    if call & libc::MSG_ERRQUEUE != 0 {
+        // SAFETY: as the caller says.
+        return unsafe { error_queue::receive(&slot, message) };
+    }
     // SAFETY: as the caller says.
     let pieces = unsafe { Pieces::many(message.msg_iov, message.msg_iovlen) }?;
     let n = receive(found, fd, &pieces, call).unwrap_or(Err(libc::ENOTCONN))?;
     message.msg_namelen = 0;
-    message.msg_controllen = 0;
     message.msg_flags = call & libc::MSG_CMSG_CLOEXEC;
+    let left = || object.stream(state, fd).waiting();
+    // SAFETY: as the caller says.
+    unsafe { control::write_of_stream(&slot, left, message) };
     Ok(n)
 }
 
@@ -400,6 +404,10 @@ unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_in
             }
         }
         None => {}
+    }
+    // SAFETY: as the caller says.
+    if let Some(Err(error)) = unsafe { super::fast_open::connect(fd, to, call) } {
+        return give_len(Err(error));
     }
     if let Some(found) = stream(fd)
         && found.1.kind() == Kind::Stream
@@ -438,8 +446,7 @@ unsafe extern "C" fn recvmmsg(
     timeout: *mut libc::timespec,
 ) -> c_int {
     if !object::is_ours(fd) {
-        // SAFETY: passed on.
-        return unsafe { real::recvmmsg(fd, messages, n, call, timeout) };
+        return tail!(recvmmsg(fd, messages, n, call, timeout));
     }
     // The time-out is looked at between messages, as the kernel does it.
     // SAFETY: as the caller says.
@@ -485,10 +492,10 @@ unsafe extern "C" fn sendmmsg(
     n: c_uint,
     call: c_int,
 ) -> c_int {
+    let ours = object::is_ours(fd) || call & libc::MSG_FASTOPEN != 0;
     // SAFETY: as the caller says.
-    if !object::is_ours(fd) && !unsafe { any_for_ours(fd, messages, n) } {
-        // SAFETY: passed on.
-        return unsafe { real::sendmmsg(fd, messages, n, call) };
+    if !ours && !unsafe { any_for_ours(fd, messages, n) } {
+        return tail!(sendmmsg(fd, messages, n, call));
     }
     let mut done = 0;
     while done < n {
@@ -532,8 +539,7 @@ unsafe extern "C" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, len: 
             datagrams::send_file(state, &object, (out, from), (offset, len))
         });
     }
-    // SAFETY: passed on.
-    unsafe { real::sendfile(out, from, offset, len) }
+    tail!(sendfile(out, from, offset, len))
 }
 
 #[unsafe(no_mangle)]
@@ -558,8 +564,7 @@ unsafe extern "C" fn splice(
 ) -> ssize_t {
     let ours = |fd| stream(fd).filter(|(_, object)| object.kind() == Kind::Stream);
     if ours(from).is_none() && ours(to).is_none() {
-        // SAFETY: passed on.
-        return unsafe { real::splice(from, from_at, to, to_at, len, call) };
+        return tail!(splice(from, from_at, to, to_at, len, call));
     }
     // SAFETY: the caller's places, or null.
     give_len(unsafe { crate::files::splice((from, from_at), (to, to_at), len, call) })

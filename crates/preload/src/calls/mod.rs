@@ -3,7 +3,9 @@
 
 pub(crate) mod direct;
 mod exec_list;
+mod fast_open;
 pub(crate) mod fds;
+mod interfaces;
 mod io;
 mod multiplex;
 mod options;
@@ -11,4 +13,7 @@ mod process;
 mod socket;
 mod stdio;
 
-pub(crate) use process::{enter_child, prepare_forks, tell_carrier};
+pub(crate) use process::{
+    after_fork_in_child, after_fork_in_parent, before_fork, enter_child, is_fork_prepared,
+    prepare_forks, tell_carrier,
+};

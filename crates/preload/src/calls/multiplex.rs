@@ -3,7 +3,8 @@
 use crate::errno::{Outcome, give, is_nowhere};
 use crate::object::{self, Kind};
 use crate::poll::deadline_of;
-use crate::{epoll, poll as polling, real, state};
+use crate::real::{self, tail};
+use crate::{epoll, poll as polling, state};
 use libc::{c_int, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +31,7 @@ unsafe extern "C" fn poll_(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int
         let deadline = deadline_of(timeout);
         return give(polling::poll(state, entries, deadline, std::ptr::null()));
     }
-    // SAFETY: passed on.
-    unsafe { real::poll(fds, n, timeout) }
+    tail!(poll(fds, n, timeout))
 }
 
 #[unsafe(no_mangle)]
@@ -75,8 +75,7 @@ unsafe extern "C" fn ppoll(
         };
         return give(polling::poll(state, entries, deadline_of(timeout), mask));
     }
-    // SAFETY: passed on.
-    unsafe { real::ppoll(fds, n, timeout, mask) }
+    tail!(ppoll(fds, n, timeout, mask))
 }
 
 #[unsafe(no_mangle)]
@@ -133,8 +132,7 @@ unsafe extern "C" fn select(
         }
         return give(found);
     }
-    // SAFETY: passed on.
-    unsafe { real::select(n, read, write, except, timeout) }
+    tail!(select(n, read, write, except, timeout))
 }
 
 #[unsafe(no_mangle)]
@@ -160,8 +158,7 @@ unsafe extern "C" fn pselect(
         // SAFETY: as the caller says.
         return give(unsafe { polling::select(state, n, sets, deadline_of(wait), mask) });
     }
-    // SAFETY: passed on.
-    unsafe { real::pselect(n, read, write, except, timeout, mask) }
+    tail!(pselect(n, read, write, except, timeout, mask))
 }
 
 #[unsafe(no_mangle)]
@@ -203,8 +200,7 @@ unsafe extern "C" fn epoll_ctl(
         let outcome = unsafe { epoll::control(state, set_fd, &set, what, (fd, event)) };
         return give(outcome.map(|()| 0));
     }
-    // SAFETY: passed on.
-    unsafe { real::epoll_ctl(set_fd, what, fd, event) }
+    tail!(epoll_ctl(set_fd, what, fd, event))
 }
 
 #[unsafe(no_mangle)]
@@ -230,8 +226,7 @@ unsafe extern "C" fn epoll_pwait(
     // SAFETY: as the caller says.
     match unsafe { wait_ours(set_fd, events, most, (timeout_time, mask)) } {
         Some(outcome) => give(outcome),
-        // SAFETY: passed on.
-        None => unsafe { real::epoll_pwait(set_fd, events, most, timeout, mask) },
+        None => tail!(epoll_pwait(set_fd, events, most, timeout, mask)),
     }
 }
 
@@ -251,10 +246,12 @@ pub(super) unsafe extern "C" fn epoll_pwait2(
     // SAFETY: as the caller says.
     match unsafe { wait_ours(set_fd, events, most, (time, mask)) } {
         Some(outcome) => give(outcome),
-        // SAFETY: passed on.
-        None => unsafe { real::epoll_pwait2(set_fd, events, most, timeout, mask) },
+        None => tail!(epoll_pwait2(set_fd, events, most, timeout, mask)),
     }
 }
+
+/// As many events as the kernel lets one call ask for (`EP_MAX_EVENTS`).
+const MOST_EVENTS: usize = c_int::MAX as usize / size_of::<epoll_event>();
 
 /// `None`: no set that was made here.
 ///
@@ -268,7 +265,9 @@ unsafe fn wait_ours(
 ) -> Option<Outcome<c_int>> {
     let state = state::get()?;
     let set = set_of(set_fd)?;
-    let most = usize::try_from(most).ok().filter(|n| *n > 0)?;
+    // Of other numbers the kernel says what is wrong.
+    let most = usize::try_from(most).ok();
+    let most = most.filter(|n| (1..=MOST_EVENTS).contains(n))?;
     // Also a set in which nothing is ours yet: another thread may put something of ours into it
     // while this one sleeps.
     if is_nowhere(events) {

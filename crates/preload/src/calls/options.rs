@@ -3,7 +3,7 @@
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
-use crate::{bound, datagrams, info, options, real, wait};
+use crate::{bound, datagrams, info, listen, options, real, wait, wishes};
 use gannet_local::options::{CONGESTION, Opt};
 use gannet_local::slot::{State as Standing, flags};
 use libc::{c_int, c_void, socklen_t};
@@ -36,7 +36,10 @@ unsafe extern "C" fn getsockopt(
             // SAFETY: passed on.
             Answer::Kernels => errno::of(unsafe { real::getsockopt(fd, level, name, value, len) }),
             // SAFETY: the caller's places.
-            Answer::Bytes(bytes) => unsafe { give_bytes(&bytes, room, (value, len)) },
+            Answer::Bytes(bytes) => unsafe {
+                let room = narrow(level, &bytes, room);
+                give_bytes(&bytes, room, (value, len))
+            },
         }));
     }
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
@@ -75,6 +78,15 @@ unsafe fn is_a_listener(which: (c_int, c_int), value: *mut u8, len: socklen_t) {
     if first < len as usize {
         // SAFETY: within the caller's place.
         unsafe { value.add(first).write(said) };
+    }
+}
+
+/// Options of IP are given in a byte where an `int` does not fit and the value does (ip(7)).
+fn narrow(level: c_int, bytes: &[u8], room: socklen_t) -> socklen_t {
+    let small = matches!(bytes, [_, 0, 0, 0]) && cfg!(target_endian = "little");
+    match room {
+        1..4 if level == libc::IPPROTO_IP && small => 1,
+        _ => room,
     }
 }
 
@@ -119,6 +131,10 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => {
             int(if six { libc::AF_INET6 } else { libc::AF_INET })
         }
+        (libc::IPPROTO_IPV6, options::IPV6_ADDRFORM) if six => match slot.state() {
+            Standing::Established => int(libc::AF_INET6),
+            _ => return Err(libc::ENOTCONN),
+        },
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => int(libc::IPPROTO_TCP),
         (libc::SOL_SOCKET, libc::SO_TYPE) => int(libc::SOCK_STREAM),
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => int(0),
@@ -129,6 +145,14 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
             }
             Answer::Bytes(bytes)
         }
+        (libc::SOL_SOCKET, _) if options::time_value(&slot, which).is_some() => {
+            int(options::time_value(&slot, which).unwrap_or(0))
+        }
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+            // `struct so_timestamping`
+            let flags = u64::from(slot.get(Opt::TIMESTAMPING).unwrap_or(0));
+            Answer::Bytes(flags.to_le_bytes().to_vec())
+        }
         (libc::SOL_SOCKET, _) => match options::find(which) {
             Some(option) => int(slot.get(option).unwrap_or(0) as c_int),
             None => Answer::Kernels,
@@ -137,8 +161,14 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
         (libc::IPPROTO_TCP, libc::TCP_MAXSEG) if path.is_some() => {
             int(path.map_or(0, |path| path.send_mss as c_int))
         }
+        // No control of ours says more of itself; so the kernel's answer is where they do not.
+        (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Answer::Bytes(Vec::new()),
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
-            let n = slot.get(Opt::Congestion).unwrap_or(0) as usize;
+            // what is in use, or else what is wanted
+            info::ask_for_figures(state, object);
+            let path = info::figures(state, object);
+            let used = path.and_then(|path| path.congestion_control.checked_sub(1));
+            let n = used.or(slot.get(Opt::Congestion)).unwrap_or(0) as usize;
             let mut name = CONGESTION.get(n).unwrap_or(&"cubic").as_bytes().to_vec();
             name.resize(16, 0);
             Answer::Bytes(name)
@@ -179,7 +209,11 @@ unsafe extern "C" fn setsockopt(
 ) -> c_int {
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
         // SAFETY: passed on.
-        return unsafe { real::setsockopt(fd, level, name, value, len) };
+        let set = unsafe { real::setsockopt(fd, level, name, value, len) };
+        if set == 0 && (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
+            wishes::remember(fd);
+        }
+        return set;
     };
     match object.kind() {
         Kind::Stream => {}
@@ -191,7 +225,11 @@ unsafe extern "C" fn setsockopt(
             // SAFETY: passed on.
             let set = unsafe { real::setsockopt(fd, level, name, value, len) };
             if set == 0 {
+                if (level, name) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
+                    wishes::remember(fd);
+                }
                 options::copy_from_kernel(fd, &state.arena().own(object.slot()));
+                tell_carrier_of_listener(state, &object, (level, name));
             }
             return set;
         }
@@ -206,6 +244,7 @@ unsafe extern "C" fn setsockopt(
     // SAFETY: as the caller says.
     let outcome = unsafe { set(state, &object, fd, (level, name), (value, len)) };
     if outcome.is_ok() {
+        options::note_push(&state.arena().own(object.slot()), (level, name));
         tell_carrier(state, &object, fd, (level, name));
     }
     give(outcome.map(|()| 0))
@@ -229,6 +268,47 @@ fn tell_carrier(state: &State, object: &Found, fd: c_int, which: (c_int, c_int))
     let corks = which == (libc::IPPROTO_TCP, libc::TCP_CORK) && slot.is_on(Opt::Cork);
     if AT_ONCE.contains(&which) && !corks && slot.flags() & flags::CARRIED != 0 {
         object.stream(state, fd).tell();
+    }
+}
+
+/// The value of an option: an `int`, for options of IP also a byte, or nothing, which is 0 (ip(7)).
+///
+/// # Safety
+/// `value` can be read for `len` bytes, or is null.
+unsafe fn number(level: c_int, (value, len): (*const c_void, socklen_t)) -> Outcome<c_int> {
+    let short = (len as usize) < size_of::<c_int>();
+    if short && level != libc::IPPROTO_IP {
+        return Err(libc::EINVAL);
+    }
+    if len == 0 {
+        return Ok(0);
+    }
+    if errno::is_nowhere(value) {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: not null, and long enough for either.
+    Ok(unsafe {
+        match short {
+            true => value.cast::<u8>().read().into(),
+            false => value.cast::<c_int>().read_unaligned(),
+        }
+    })
+}
+
+/// What SYN-ACKs say must be known to the carrier before the next SYN comes.
+fn tell_carrier_of_listener(state: &State, object: &Found, which: (c_int, c_int)) {
+    const OF_SYN_ACKS: [(c_int, c_int); 8] = [
+        (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+        (libc::IPPROTO_TCP, libc::TCP_CONGESTION),
+        (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+        (libc::SOL_SOCKET, libc::SO_RCVBUF),
+        (libc::IPPROTO_IP, libc::IP_TTL),
+        (libc::IPPROTO_IP, libc::IP_TOS),
+        (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+    ];
+    if object.kind() == Kind::Listener && OF_SYN_ACKS.contains(&which) {
+        listen::announce(state, object.slot());
     }
 }
 
@@ -260,14 +340,8 @@ unsafe fn set(
         slot.set(Opt::Congestion, known.ok_or(libc::ENOENT)? as u32);
         return Ok(());
     }
-    if (len as usize) < size_of::<c_int>() {
-        return Err(libc::EINVAL);
-    }
-    if errno::is_nowhere(value) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: long enough, not null.
-    let number = unsafe { value.cast::<c_int>().read_unaligned() };
+    // SAFETY: as the caller says.
+    let number = unsafe { number(which.0, (value, len)) }?;
     if which == (libc::SOL_SOCKET, libc::SO_LINGER) {
         if (len as usize) < size_of::<libc::linger>() {
             return Err(libc::EINVAL);
@@ -278,7 +352,12 @@ unsafe fn set(
         slot.set(Opt::LingerSeconds, linger.l_linger as u32);
         return Ok(());
     }
-    if which.0 == libc::SOL_SOCKET && options::find(which).is_none() {
+    if which == (libc::IPPROTO_IPV6, options::IPV6_ADDRFORM) {
+        let connected = slot.state() == Standing::Established;
+        return options::become_ipv4(&slot, connected, number);
+    }
+    let ours = options::find(which).is_some() || options::time_value(&slot, which).is_some();
+    if which.0 == libc::SOL_SOCKET && !ours {
         // SAFETY: passed on: of the Unix socket behind the stream.
         let set = unsafe { real::setsockopt(fd, which.0, which.1, value, len) };
         return errno::of(set).map(|_| ());

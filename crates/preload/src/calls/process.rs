@@ -3,12 +3,26 @@
 //! A child has everything its parent has, so it is entered among the program's processes, holding
 //! what the parent holds, before it exists. What a process becomes by `exec` finds its carrier by
 //! an environment variable, which is put back if the program has cleaned its environment.
+//!
+//! A fork takes every lock of the process, so that the child finds what they guard whole. All code
+//! of this library that takes several does so in this order:
+//!
+//! ```text
+//! 1 sockets that get their side with us   datagrams::quiesce
+//! 2 the list of epoll sets                epoll::lock_sets
+//! 3 epoll sets, an outer one before the   epoll::quiesce, which waits for none of them
+//!   sets in it                            while it has another
+//! 4 each alone: peers, lingering streams, FILEs, unused objects
+//! ```
+//! (The locks in shared memory are no part of it: they name the thread that has them, which is not
+//! the child.)
 
+use super::stdio;
 use crate::object::{self, Kind};
 use crate::state::{self, State};
 use crate::{datagrams, epoll, real};
-use gannet_local::Made;
 use gannet_local::service::{self, Question};
+use gannet_local::{Made, UNKNOWN};
 use libc::{c_char, c_int, pid_t};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
@@ -38,26 +52,65 @@ pub(crate) fn prepare_forks() {
 
 extern "C" fn before() {
     let Some(state) = state::get() else { return };
-    let entry = enter_child(state, |_| true);
+    let entry = enter_child(state);
+    // In the order that the module's text gives.
     let locks: Vec<Box<dyn Sized_>> = vec![
-        // First: who gives a socket its side with us needs the others.
         Box::new(datagrams::quiesce()),
+        Box::new(epoll::quiesce()),
         Box::new(state.peers().quiesce()),
         Box::new(state.lingering().quiesce()),
+        Box::new(stdio::quiesce()),
         Box::new(object::quiesce()),
-        Box::new(epoll::quiesce()),
     ];
     FORK.with(|fork| *fork.borrow_mut() = Some(Forking { entry, locks }));
 }
 
-/// Enters a child that does not exist yet.
-pub(crate) fn enter_child(state: &State, wanted: impl Fn(u32) -> bool) -> Option<Made> {
+/// Enters a child that does not exist yet. `None` when the table is full: what the child will have
+/// is held for processes that are not known, so that no other one ends it.
+pub(crate) fn enter_child(state: &State) -> Option<Made> {
     let arena = state.arena();
-    let made = arena.enter_unborn()?;
-    for n in arena.held_by(state.holder()).filter(|n| wanted(*n)) {
-        arena.hold(made.entry, n);
+    let made = arena.enter_unborn(state.holder());
+    let entry = made.map_or(UNKNOWN, |made| made.entry);
+    match state.holder() {
+        // What other unknown processes have is not this one's to hand on.
+        UNKNOWN => hold_all(state, entry),
+        holder => arena.held_by(holder).for_each(|n| arena.hold(entry, n)),
     }
-    Some(made)
+    if made.is_none() {
+        tell_carrier(state);
+    }
+    made
+}
+
+/// Entry `holder` holds everything that this process has.
+fn hold_all(state: &State, holder: usize) {
+    for (_, object) in object::all() {
+        if !matches!(object.kind(), Kind::Epoll | Kind::Hidden | Kind::Free) {
+            state.arena().hold(holder, object.slot());
+        }
+    }
+}
+
+/// This process is a new child: it takes the entry that its parent entered it under. Without one,
+/// or if that was given back since (its parent was killed, and this process ran late), it enters
+/// itself, or is one of those that are not known.
+fn take_entry(state: &State, made: Option<Made>) {
+    let (arena, pid) = (state.arena(), std::process::id());
+    // First, so that the carrier knows a process that is killed in between.
+    if let Some(made) = made {
+        tell(state, Question::Enter(made.pack()));
+    }
+    if let Some(made) = made.filter(|made| arena.become_process(*made, pid)) {
+        return state.set_holder(made.entry);
+    }
+    let entry = arena.enter(pid);
+    let holder = entry.unwrap_or(UNKNOWN);
+    hold_all(state, holder);
+    state.set_holder(holder);
+    match entry {
+        Some(entry) => tell(state, Question::Enter(arena.look_at(entry).pack())),
+        None => tell_carrier(state),
+    }
 }
 
 extern "C" fn in_parent() {
@@ -69,18 +122,52 @@ extern "C" fn in_child() {
     gannet_local::lock::after_fork();
     let forking = FORK.with(|fork| fork.borrow_mut().take());
     let Some(state) = state::get() else { return };
-    if let Some(made) = forking.as_ref().and_then(|forking| forking.entry) {
-        state.arena().become_process(made.entry, std::process::id());
-        state.set_holder(made.entry);
-        tell_carrier(state);
-    }
+    let made = forking.as_ref().and_then(|forking| forking.entry);
     drop(forking);
+    take_entry(state, made);
     object::after_fork();
+}
+
+/// Whether the C library's `fork` is under way in this thread: it runs the handlers itself.
+pub(crate) fn is_fork_prepared() -> bool {
+    FORK.with(|fork| fork.borrow().is_some())
+}
+
+/// What a fork needs that the C library does not know of.
+pub(crate) fn before_fork() {
+    before();
+}
+
+/// In the parent, with what the kernel gave: a number, or an error.
+pub(crate) fn after_fork_in_parent(outcome: isize) {
+    in_parent();
+    let made = MADE.with(Cell::take);
+    if let (Some(state), Some(made)) = (state::get(), made) {
+        name_child(state, made, outcome);
+    }
+}
+
+/// In the child.
+pub(crate) fn after_fork_in_child() {
+    in_child();
+}
+
+/// In the parent: the child may have been faster, and may be gone already.
+fn name_child(state: &State, made: Made, outcome: isize) {
+    match u32::try_from(outcome) {
+        Ok(pid) if pid > 0 => state.arena().name_born(made, pid),
+        Ok(_) => {}
+        Err(_) => state.arena().leave(made.entry),
+    }
 }
 
 /// The carrier looks at the table of processes; nobody waits for it.
 pub(crate) fn tell_carrier(state: &State) {
-    let _ = service::tell(state.peers().network(), state.host(), Question::Look);
+    tell(state, Question::Look);
+}
+
+fn tell(state: &State, question: Question) {
+    let _ = service::tell(state.peers().network(), state.host(), &question);
 }
 
 #[unsafe(no_mangle)]
@@ -90,12 +177,7 @@ unsafe extern "C" fn fork() -> pid_t {
     let child = unsafe { real::fork() };
     let made = MADE.with(Cell::take);
     if let (Some(state), Some(made)) = (state::get(), made) {
-        // In the parent: the child may have been faster, and may be gone already.
-        match u32::try_from(child) {
-            Ok(pid) if pid > 0 => state.arena().name_born(made, pid),
-            Ok(_) => {}
-            Err(_) => state.arena().leave(made.entry),
-        }
+        name_child(state, made, child as isize);
     }
     child
 }
@@ -150,7 +232,8 @@ unsafe fn completed(state: &State, envp: *const *const c_char, entry: Option<Mad
     Environment { pointers, strings }
 }
 
-/// Hidden descriptors of listeners that stay open over `exec` have to stay open too.
+/// Hidden descriptors of sockets that stay open over `exec`, under any of their numbers, have to
+/// stay open too.
 fn keep_hidden(keep: bool) {
     for (fd, object) in object::all() {
         if !matches!(
@@ -161,11 +244,12 @@ fn keep_hidden(keep: bool) {
         }
         // SAFETY: no pointers.
         let stays = unsafe { real::fcntl(fd, libc::F_GETFD, 0) } & libc::FD_CLOEXEC == 0;
+        if keep && !stays {
+            // Another number of it may.
+            continue;
+        }
+        let mark = if keep { 0 } else { libc::FD_CLOEXEC as usize };
         for hidden in object.hidden() {
-            let mark = match keep && stays {
-                true => 0,
-                false => libc::FD_CLOEXEC as usize,
-            };
             // SAFETY: no pointers.
             unsafe { real::fcntl(hidden, libc::F_SETFD, mark) };
         }
@@ -257,11 +341,12 @@ unsafe fn spawn(
     attributes: *const libc::posix_spawnattr_t,
     (argv, envp): (*const *const c_char, *const *const c_char),
 ) -> c_int {
-    let Some(state) = state::get() else {
+    // Where the border stands, the child is met there.
+    let Some(state) = state::get().filter(|_| !crate::border::is_raised()) else {
         // SAFETY: passed on.
         return unsafe { call(pid, path, actions, attributes, argv, envp) };
     };
-    let entry = enter_child(state, |_| true);
+    let entry = enter_child(state);
     // SAFETY: as the caller says.
     let environment = unsafe { completed(state, envp, entry) };
     keep_hidden(true);
@@ -334,4 +419,22 @@ unsafe extern "C" fn prctl(what: c_int, a: usize, b: usize, c: usize, d: usize) 
         gannet_local::sandbox::enter();
     }
     done
+}
+
+/// Memory that this library maps later would be filled at once.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mlockall(how: c_int) -> c_int {
+    // SAFETY: passed on.
+    let done = unsafe { real::mlockall(how) };
+    if done == 0 && how & libc::MCL_FUTURE != 0 {
+        gannet_local::lock_future(how & libc::MCL_ONFAULT == 0);
+    }
+    done
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munlockall() -> c_int {
+    gannet_local::lock_future(false);
+    // SAFETY: passed on.
+    unsafe { real::munlockall() }
 }

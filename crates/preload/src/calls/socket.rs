@@ -5,8 +5,9 @@ use crate::errno::{self, Outcome, give};
 use crate::listen::{self as listening, Accepted};
 use crate::object::{self, Found, Kind};
 use crate::open;
+use crate::real::{self, tail};
 use crate::state::{self, State, Whose};
-use crate::{address, bound, datagrams, lead, note, real, wait};
+use crate::{address, bound, datagrams, lead, note, wait, wishes};
 use gannet_local::meet;
 use gannet_local::slot::{self, flags};
 use libc::{c_int, sockaddr, socklen_t};
@@ -19,6 +20,7 @@ use std::sync::atomic::fence;
 unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     // SAFETY: no pointers.
     let fd = unsafe { real::socket(domain, kind, protocol) };
+    wishes::forget(fd);
     if let Some(state) = state::get().filter(|state| state.arena().log_wanted())
         && fd >= 0
     {
@@ -144,11 +146,10 @@ unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> 
             return give(outcome.map(|()| 0));
         }
     }
-    // SAFETY: passed on.
-    unsafe { real::connect(fd, to, len) }
+    tail!(connect(fd, to, len))
 }
 
-fn connect_ours(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcome<()>> {
+pub(super) fn connect_ours(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcome<()>> {
     let news = note::is_news(state, fd);
     let outcome = open::connect(state, fd, to);
     match &outcome {
@@ -186,15 +187,13 @@ unsafe extern "C" fn accept4(
     wanted: c_int,
 ) -> c_int {
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
-        // SAFETY: passed on.
-        return unsafe { real::accept4(fd, to, len, wanted) };
+        return tail!(accept4(fd, to, len, wanted));
     };
     match object.kind() {
         Kind::Listener => {}
         Kind::Datagrams => return give(Err(libc::EOPNOTSUPP)),
         Kind::Stream => return give(Err(libc::EINVAL)),
-        // SAFETY: passed on.
-        _ => return unsafe { real::accept4(fd, to, len, wanted) },
+        _ => return tail!(accept4(fd, to, len, wanted)),
     }
     if wanted & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
         return give(Err(libc::EINVAL));

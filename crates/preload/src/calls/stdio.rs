@@ -32,6 +32,11 @@ fn files() -> MutexGuard<'static, Vec<(usize, c_int)>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Around a fork: no other thread is inside while this is held.
+pub(super) fn quiesce() -> impl Drop {
+    files()
+}
+
 fn is_stream(fd: c_int) -> bool {
     object::find(fd).is_some_and(|object| object.kind() == Kind::Stream)
 }

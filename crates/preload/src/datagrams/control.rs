@@ -1,48 +1,13 @@
 //! Control data of messages: what a datagram came with, and how one is to be sent.
 
 use super::send::{How, plainly};
+use crate::control::Parts;
 use crate::state::State;
 use gannet_local::datagram::Header;
 use gannet_local::options::Opt;
 use gannet_local::slot::{OwnSlot, flags};
-use libc::{c_int, c_void};
+use libc::c_int;
 use std::net::{IpAddr, SocketAddr};
-
-/// Where parts of control data go, one behind the other.
-struct Parts<'a> {
-    message: &'a mut libc::msghdr,
-    used: usize,
-}
-
-impl Parts<'_> {
-    /// Adds a part, or says in the flags that it had no room.
-    ///
-    /// # Safety
-    /// The message's control data can be written for as long as it says.
-    unsafe fn add<T: Copy>(&mut self, (level, name): (c_int, c_int), value: T) {
-        let bytes = size_of::<T>() as u32;
-        // SAFETY: arithmetic only.
-        let (len, space) = unsafe { (libc::CMSG_LEN(bytes), libc::CMSG_SPACE(bytes)) };
-        let room = self.message.msg_controllen.saturating_sub(self.used);
-        if self.message.msg_control.is_null() || room < len as usize {
-            self.message.msg_flags |= libc::MSG_CTRUNC;
-            return;
-        }
-        let header = libc::cmsghdr {
-            cmsg_len: len as _,
-            cmsg_level: level,
-            cmsg_type: name,
-        };
-        // SAFETY: there is room for header and value, checked above.
-        unsafe {
-            let at = self.message.msg_control.byte_add(self.used);
-            at.cast::<libc::cmsghdr>().write_unaligned(header);
-            let data: *mut c_void = at.byte_add(libc::CMSG_LEN(0) as usize);
-            data.cast::<T>().write_unaligned(value);
-        }
-        self.used += (space as usize).min(room);
-    }
-}
 
 /// Writes what the program has asked to be told of each datagram.
 ///
@@ -58,10 +23,10 @@ pub(super) unsafe fn write(
         message.msg_controllen = 0;
         return;
     }
-    let mut parts = Parts { message, used: 0 };
+    let mut parts = Parts::new(message);
     // SAFETY: as the caller says.
     unsafe {
-        write_time(slot, &mut parts);
+        parts.add_time(slot);
         match header.address {
             SocketAddr::V4(_) if slot.flags() & flags::SIX == 0 => {
                 write_four(state, slot, header, &mut parts);
@@ -69,32 +34,7 @@ pub(super) unsafe fn write(
             _ => write_six(state, slot, header, &mut parts),
         }
     }
-    let used = parts.used;
-    message.msg_controllen = used as _;
-}
-
-/// # Safety
-/// As [`write`].
-unsafe fn write_time(slot: &OwnSlot<'_>, parts: &mut Parts<'_>) {
-    if !slot.is_on(Opt::Timestamp) {
-        return;
-    }
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    let micros = libc::timeval {
-        tv_sec: now.tv_sec,
-        tv_usec: now.tv_nsec / 1000,
-    };
-    let nanos = libc::timespec {
-        tv_sec: now.tv_sec,
-        tv_nsec: now.tv_nsec,
-    };
-    match slot.get(Opt::Timestamp) {
-        // SAFETY: as the caller says.
-        Some(1) => unsafe { parts.add((libc::SOL_SOCKET, libc::SO_TIMESTAMP), micros) },
-        // SAFETY: as the caller says.
-        Some(2) => unsafe { parts.add((libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), nanos) },
-        _ => {}
-    }
+    parts.finish();
 }
 
 /// The address a datagram came to.

@@ -1,11 +1,11 @@
 //! Options of sockets with datagrams of ours. The kernel's socket has them all; those that concern
 //! our side stand in the slot too, where the carrier and calls of this library see them.
 
-use super::{send, sides, stream};
+use super::{is_connected, send, sides, stream};
 use crate::errno::{self, Outcome};
 use crate::object::Found;
 use crate::state::{State, Whose};
-use crate::{options, real};
+use crate::{address, options, real};
 use gannet_local::datagram::{Header, What};
 use gannet_local::options::Opt;
 use gannet_local::slot::OwnSlot;
@@ -83,6 +83,16 @@ pub(crate) unsafe fn set(
     (level, name): (c_int, c_int),
     (value, len): (*const c_void, socklen_t),
 ) -> Outcome<c_int> {
+    let slot = state.arena().own(object.slot());
+    if (level, name) == (libc::IPPROTO_IPV6, options::IPV6_ADDRFORM)
+        && is_connected(&slot)
+        && len as usize >= size_of::<c_int>()
+        && !errno::is_nowhere(value)
+    {
+        // SAFETY: long enough, not null.
+        let family = unsafe { value.cast::<c_int>().read_unaligned() };
+        return options::become_ipv4(&slot, true, family).map(|()| 0);
+    }
     // SAFETY: as the caller says.
     if let Some(group) = unsafe { group_of(state, (level, name), (value, len)) } {
         let done = ask_for_group(state, object, group);
@@ -92,7 +102,6 @@ pub(crate) unsafe fn set(
     }
     // SAFETY: passed on.
     let set = errno::of(unsafe { real::setsockopt(fd, level, name, value, len) })?;
-    let slot = state.arena().own(object.slot());
     let known = options::find((level, name)).or_else(|| {
         let known = MORE
             .iter()
@@ -167,8 +176,40 @@ unsafe fn group_of(
                 ours_alone: false,
             })
         }
+        (libc::IPPROTO_IP | libc::IPPROTO_IPV6, MCAST_JOIN_GROUP | MCAST_LEAVE_GROUP)
+            if len >= size_of::<GroupRequest>() =>
+        {
+            // SAFETY: long enough.
+            let asked = unsafe { value.cast::<GroupRequest>().read_unaligned() };
+            let place = (&raw const asked.group).cast();
+            let size = size_of::<libc::sockaddr_storage>() as socklen_t;
+            // SAFETY: a place of our own, as long as said.
+            let group = unsafe { address::read(place, size) }.ok()??;
+            let what = match which.1 {
+                MCAST_JOIN_GROUP => What::Join,
+                _ => What::Leave,
+            };
+            let family = group.is_ipv4() == (which.0 == libc::IPPROTO_IP);
+            (asked.interface == 0 && family).then_some(Group {
+                what,
+                address: group.ip(),
+                ours_alone: false,
+            })
+        }
         _ => None,
     }
+}
+
+/// RFC 3678, for both families (`linux/in.h`).
+const MCAST_JOIN_GROUP: c_int = 42;
+const MCAST_LEAVE_GROUP: c_int = 45;
+
+/// `struct group_req`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct GroupRequest {
+    interface: u32,
+    group: libc::sockaddr_storage,
 }
 
 fn ask_for_group(state: &State, object: &Found, group: Group) -> Outcome<()> {

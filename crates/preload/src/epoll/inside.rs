@@ -5,7 +5,6 @@ use super::{
     kernel_control, ready_events, turns,
 };
 use crate::by_number::ByNumber;
-use crate::epoll::sets::note_membership;
 use crate::errno::Outcome;
 use crate::object::{self, Found, Kind};
 use crate::open::{HIGH, hide, high_up};
@@ -15,7 +14,6 @@ use crate::wait;
 use gannet_local::{Watcher, bell};
 use libc::{c_int, epoll_event};
 use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
-use std::sync::PoisonError;
 
 /// What wake-ups look like at the socket behind a stream.
 const WAKES: u32 = libc::EPOLLIN as u32 | RDHUP | EDGE;
@@ -114,7 +112,7 @@ impl Inside {
         self.entries.insert(fd as usize, entry);
         self.watch(state, fd, object);
         self.queue(fd);
-        note_membership(object, set_fd);
+        object.in_sets.note(set_fd);
         Ok(())
     }
 
@@ -373,6 +371,7 @@ impl Inside {
                         let at = object.hidden().next().unwrap_or(fd);
                         wait::hear_answer(state, &object, at);
                         wait::take_wakes_alone(state, &object, at);
+                        hear_hang_up(state, &object, (at, event.events));
                         self.watch_late(state, fd, &object);
                         self.queue(fd);
                         if event.events & libc::EPOLLIN as u32 != 0 && is_shared(&object) {
@@ -385,6 +384,7 @@ impl Inside {
                         if let Some(object) = self.dormant.get(fd as usize).cloned() {
                             wait::hear_answer(state, &object, fd);
                             wait::take_wakes_alone(state, &object, fd);
+                            hear_hang_up(state, &object, (fd, event.events));
                             if is_shared(&object) {
                                 sorted.shared.push(object);
                             }
@@ -532,6 +532,17 @@ impl Inside {
     }
 }
 
+/// The kernel tells a hang-up once, to a set perhaps while another thread takes the wake-ups out of
+/// the socket, who may have stopped short of it. (While the answer to an opening is not read the
+/// reader of that answer looks for a hang-up.)
+fn hear_hang_up(state: &State, object: &Found, (at, events): (c_int, u32)) {
+    let flags = state.arena().own(object.slot()).flags();
+    let resolved = flags & gannet_local::slot::flags::RESOLVED != 0;
+    if events & HUP != 0 && resolved && object.kind() == Kind::Stream {
+        wait::hung_up(state, object, at);
+    }
+}
+
 /// High up, or not at all: a program that may have few descriptors needs them itself.
 fn out_of_the_way(fd: OwnedFd) -> Option<OwnedFd> {
     let high = high_up(fd);
@@ -540,8 +551,7 @@ fn out_of_the_way(fd: OwnedFd) -> Option<OwnedFd> {
 
 /// Whether it is in several sets.
 fn is_shared(object: &Found) -> bool {
-    let sets = object.in_sets.lock();
-    sets.unwrap_or_else(PoisonError::into_inner).len() > 1
+    object.in_sets.are_many()
 }
 
 /// Whether nobody is at the other end of a stream any more.

@@ -7,24 +7,9 @@ use crate::state::State;
 use libc::{c_int, epoll_event};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(super) fn note_membership(object: &Found, set_fd: c_int) {
-    let mut sets = object
-        .in_sets
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    if !sets.contains(&set_fd) {
-        sets.push(set_fd);
-    }
-}
-
 /// Does something inside each set of this process that `object` is in.
 pub(super) fn inside_its_sets(object: &Object, mut work: impl FnMut(&mut Locked<'_>, c_int)) {
-    let sets = object
-        .in_sets
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    for set_fd in sets {
+    for set_fd in object.in_sets.all() {
         let set = object::find(set_fd).and_then(|found| found.set());
         if let Some(set) = set
             && let Some(mut inside) = set.lock_in_call()
@@ -62,12 +47,12 @@ pub(crate) fn look_again(object: &Object, deaf: bool) {
 
 /// Where a kernel descriptor is registered.
 #[derive(Debug, Default)]
-pub(crate) struct Memberships(Vec<(c_int, epoll_event)>);
+pub(crate) struct Registered(Vec<(c_int, epoll_event)>);
 
 /// Takes the kernel descriptor `fd` out of all sets: it is about to become one of ours. The kernel
 /// says whether it really is in them (a closed descriptor's number may have been used again).
-pub(crate) fn withdraw(fd: c_int) -> Memberships {
-    let mut all = Memberships::default();
+pub(crate) fn withdraw(fd: c_int) -> Registered {
+    let mut all = Registered::default();
     for set_fd in lock_sets().iter().copied() {
         let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
             continue;
@@ -98,7 +83,7 @@ pub(crate) fn withdraw(fd: c_int) -> Memberships {
 }
 
 /// Puts `fd`, which stands for `object` now, into the sets it was in before.
-pub(crate) fn restore(state: &State, fd: c_int, object: &Found, all: Memberships) {
+pub(crate) fn restore(state: &State, fd: c_int, object: &Found, all: Registered) {
     for (set_fd, event) in all.0 {
         if let Some(set) = object::find(set_fd).and_then(|found| found.set()) {
             let _ = set.lock().add(state, set_fd, fd, object, event);
@@ -108,13 +93,8 @@ pub(crate) fn restore(state: &State, fd: c_int, object: &Found, all: Memberships
 
 /// Where the descriptors of an object are registered: set, descriptor, event.
 pub(crate) fn registrations(object: &Found) -> Vec<(c_int, c_int, epoll_event)> {
-    let sets = object
-        .in_sets
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
     let mut all = Vec::new();
-    for set_fd in sets {
+    for set_fd in object.in_sets.all() {
         let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
             continue;
         };
@@ -146,25 +126,48 @@ pub(crate) fn set_closed(fd: c_int) {
     lock_sets().retain(|set| *set != fd);
 }
 
-/// Around a fork: nobody else is inside a set while this is held.
+/// Around a fork: no other thread is inside a set while this is held.
 pub(crate) fn quiesce() -> Quiet {
     let numbers = lock_sets();
-    let sets: Vec<Arc<Set>> = numbers
-        .iter()
-        .filter_map(|fd| object::find(*fd)?.set())
-        .collect();
-    let insides = sets
-        .iter()
-        .map(|set| {
-            let guard = set.lock();
-            // SAFETY: the set is kept alive beside its guard, which is dropped first.
-            unsafe { std::mem::transmute::<Locked<'_>, Locked<'static>>(guard) }
-        })
-        .collect();
+    let mut sets: Vec<Arc<Set>> = Vec::with_capacity(numbers.len());
+    for set in numbers.iter().filter_map(|fd| object::find(*fd)?.set()) {
+        // (A set has several numbers after `dup`.)
+        if !sets.iter().any(|other| Arc::ptr_eq(other, &set)) {
+            sets.push(set);
+        }
+    }
+    let insides = lock_all(&sets);
+    // SAFETY: the sets are kept alive beside their guards, which are dropped first.
+    let insides = unsafe { std::mem::transmute::<Vec<Locked<'_>>, Vec<Locked<'static>>>(insides) };
     Quiet {
         _insides: insides,
         _sets: sets,
         _numbers: numbers,
+    }
+}
+
+/// Locks all of them. Another thread may be inside an outer set and wait for one in it, in an order
+/// that cannot be known from here: so this thread waits for one set only while it has none.
+fn lock_all(sets: &[Arc<Set>]) -> Vec<Locked<'_>> {
+    let mut awaited = 0;
+    loop {
+        let Some(first) = sets.get(awaited) else {
+            return Vec::new();
+        };
+        let mut locked = Vec::with_capacity(sets.len());
+        locked.push(first.lock());
+        let mut others = (0..sets.len()).filter(|n| *n != awaited);
+        let busy = others.find(|&n| match sets.get(n).and_then(|set| set.try_lock()) {
+            Some(inside) => {
+                locked.push(inside);
+                false
+            }
+            None => true,
+        });
+        match busy {
+            None => return locked,
+            Some(busy) => awaited = busy,
+        }
     }
 }
 
@@ -184,12 +187,8 @@ pub(crate) fn lock_sets() -> MutexGuard<'static, Vec<c_int>> {
 
 /// The last descriptor of `object` is being closed: sets forget it, as the kernel's do.
 pub(crate) fn closed(state: &State, object: &Found) {
-    let sets = std::mem::take(
-        &mut *object
-            .in_sets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner),
-    );
+    let sets = object.in_sets.all();
+    object.in_sets.clear();
     for set_fd in sets {
         let Some(set) = object::find(set_fd).and_then(|found| found.set()) else {
             continue;

@@ -1,15 +1,15 @@
-//! A child of a Go program, between its beginning and its new image.
+//! A child in its parent's memory, between its beginning and its new image.
 //!
-//! Go makes it with `CLONE_VM` and `CLONE_VFORK`: it has its parent's memory, and even the waiting
-//! thread's own, but descriptors of its own. So all that it does to descriptors the kernel does,
-//! and nothing is told to our tables, which stay its parent's. What it needs as a carried process
-//! is what `posix_spawn` gives it: an entry among the program's processes, holding what its parent
-//! holds, and an environment by which the new image finds it.
+//! `vfork`, `posix_spawn` and Go's runtime make it with `CLONE_VM` and `CLONE_VFORK`: it has its
+//! parent's memory, and even the waiting thread's own, but descriptors of its own. So all that it
+//! does to descriptors the kernel does, and nothing is told to our tables, which stay its parent's.
+//! What it needs as a carried process is an entry among the program's processes, holding what its
+//! parent holds, and an environment by which the new image finds it.
 //!
 //! Listeners have descriptors that the program does not know, which have to get to the new image
 //! when the listener does: so it is followed which descriptors the child moves where.
 
-use super::call::kernel;
+use super::gate::kernel;
 use crate::object;
 use crate::state::{self, State};
 use crate::{calls, errno};
@@ -43,7 +43,7 @@ pub(super) fn child<'a>() -> Option<&'a Forking> {
 /// Before a fork, in the parent.
 pub(super) extern "C" fn begin() {
     let Some(state) = state::get() else { return };
-    let entry = calls::enter_child(state, |_| true);
+    let entry = calls::enter_child(state);
     let mut strings = state.environment.clone();
     strings.extend(entry.and_then(state::entry_variable));
     let forking = Box::new(Forking {

@@ -1,0 +1,94 @@
+//! Threads and children.
+
+use super::gate::Words;
+use super::thread::{self, Child, Thread};
+use super::{arm, forking};
+use crate::calls;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What a call makes; `None` for one that the kernel will refuse.
+fn what(words: &Words) -> Option<Child> {
+    let [n, a, ..] = *words;
+    let flags = match n as libc::c_long {
+        libc::SYS_fork => 0,
+        libc::SYS_vfork => libc::CLONE_VM as u64 | libc::CLONE_VFORK as u64,
+        libc::SYS_clone => a as u64,
+        // Flags come first in its structure.
+        // SAFETY: the caller's structure, if there can be one.
+        _ if a >= 4096 => unsafe { (a as *const u64).read_unaligned() },
+        _ => return None,
+    };
+    let has = |flag: libc::c_int| flags & flag as u64 != 0;
+    Some(match (has(libc::CLONE_VM), has(libc::CLONE_VFORK)) {
+        (true, true) => Child::Vfork,
+        (true, false) => Child::Thread,
+        (false, _) => Child::Fork,
+    })
+}
+
+/// Before a clone, in the parent: the child's block, or `-errno`.
+pub(super) extern "C" fn prepare(words: &Words) -> isize {
+    let Some(kind) = what(words) else {
+        return -(libc::EFAULT as isize);
+    };
+    let Ok(block) = thread::take() else {
+        return -(libc::ENOMEM as isize);
+    };
+    block.child.store(kind as u32, Relaxed);
+    thread::current().child_made.store(kind as u32, Relaxed);
+    // A call of the C library's `fork` runs its handlers, ours among them.
+    let is_prepared = kind == Child::Fork && calls::is_fork_prepared();
+    block.prepared.store(u32::from(is_prepared), Relaxed);
+    match kind {
+        Child::Fork if !is_prepared => calls::before_fork(),
+        Child::Vfork => forking::begin(),
+        Child::Fork | Child::Thread => {}
+    }
+    block.address() as isize
+}
+
+/// After a clone, in the parent.
+pub(super) extern "C" fn done(outcome: isize, block: &'static Thread) {
+    let failed = outcome < 0;
+    // A thread that was made may have ended by now, and its block may be another's.
+    let kind = kind_of_last();
+    match kind {
+        Child::Thread if !failed => return,
+        Child::Thread => {}
+        Child::Fork if block.prepared.load(Relaxed) == 0 => calls::after_fork_in_parent(outcome),
+        Child::Fork => {}
+        Child::Vfork => forking::end(outcome),
+    }
+    block.release();
+}
+
+/// What this thread's clone makes: kept in its own block over the call.
+fn kind_of_last() -> Child {
+    match thread::current().child_made.load(Relaxed) {
+        0 => Child::Thread,
+        1 => Child::Fork,
+        _ => Child::Vfork,
+    }
+}
+
+/// In the child, on its own stack.
+pub(super) extern "C" fn child(own: &'static Thread) {
+    match own.child.load(Relaxed) {
+        n if n == Child::Thread as u32 => arm(),
+        n if n == Child::Fork as u32 => {
+            thread::only(own);
+            arm();
+            if own.prepared.load(Relaxed) == 0 {
+                calls::after_fork_in_child();
+            }
+        }
+        // Its calls go the way of those that are changed already, or straight to the kernel: the
+        // border falls with a clone, and would stand in the parent's memory.
+        _ => {}
+    }
+}
+
+/// The kernel that let the border be raised once does so again, unless a filter came meanwhile.
+fn arm() {
+    let _ = arm::arm_thread();
+}

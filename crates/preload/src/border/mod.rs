@@ -1,0 +1,35 @@
+//! The border between a program and the kernel: every system call that is made outside of this
+//! library arrives here, however it is written.
+//!
+//! * `arm.rs`: raising the border (syscall user dispatch), for this process and each new thread
+//! * `trap.rs`: a call arrives as SIGSYS, the slow way that always works
+//! * `sites.rs`: the place of the call is changed at its first trap, so that later ones jump
+//! * `gate.rs`: the entry code, and system calls of the library's own
+//! * `dispatch.rs`: which calls concern the library, and what becomes of them
+//! * `clone.rs`: threads and children; `forking.rs`: a child in its parent's memory
+//! * `signals.rs`: signal actions and masks, as far as the border depends on them
+//! * `thread.rs`: the stack and the words that each thread has for all this
+//!
+//! ```text
+//! program: syscall --first time--> SIGSYS: trap.rs --changes the site--> and once more:
+//! program: jmp ---------------------------------------------------------> entry: gate.rs
+//! entry: no concern of ours: `syscall` in the site's stub, 3 instructions later
+//!        ours: library's stack, registers kept -> dispatch.rs -> back with the result
+//! ```
+//! Syscall user dispatch lets one range of addresses through: this library's, stubs included.
+//! Where the kernel has none of it, or code must not be changed, the functions of `calls/` are all
+//! there is: see `is_raised`.
+
+mod arm;
+mod clone;
+mod dispatch;
+mod forking;
+mod gate;
+mod signals;
+mod sites;
+mod thread;
+mod trap;
+
+pub(crate) use arm::{is_raised, raise};
+pub(crate) use dispatch::{is_answering, leave_to_kernel, passed};
+pub(crate) use gate::kernel as system_call;
