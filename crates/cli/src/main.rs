@@ -11,6 +11,7 @@ mod compare;
 mod config;
 mod explain;
 mod knobs;
+mod printable;
 mod progress;
 mod run;
 mod sim;

@@ -36,8 +36,10 @@ fn address(output: &Output) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port.unwrap_or_else(|| panic!("{errors}"))))
 }
 
+/// The C library asks for a user by Unix sockets of its own: they are not in the account.
 const STREAMS: &str = "
-import socket, sys
+import pwd, socket, sys
+pwd.getpwuid(0)
 listener = socket.socket()
 listener.bind(('127.0.0.1', 0))
 listener.listen()

@@ -3,6 +3,7 @@
 
 mod running;
 
+use std::process::Command;
 use std::time::Duration;
 
 use running::wire::Wire;
@@ -132,6 +133,59 @@ fn options_set_before_connecting_leave_with_the_syn_and_info_is_true() {
     for line in data {
         assert!(line.starts_with("data ttl 33 tos 72"), "{line}");
     }
+}
+
+/// Which congestion control three connections use: one whose program says nothing, one that is set
+/// to the kernel's default, one that is set to another.
+const CHOOSES: &str = "
+import socket
+def used(wish, when):
+    end = socket.socket()
+    choose = lambda: end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, wish)
+    if wish and when == 'before':
+        choose()
+    end.connect(('10.56.0.2', 7000))
+    if wish and when == 'after':
+        choose()
+    end.sendall(b'x')
+    assert end.recv(1) == b'x'
+    name = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    print(when, wish.decode(), name.rstrip(bytes(1)).decode(), flush=True)
+default = socket.socket().getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+print('kernel', default.rstrip(bytes(1)).decode(), flush=True)
+for wish in (b'', b'reno', b'cubic'):
+    for when in ('before', 'after'):
+        used(wish, when)
+";
+
+#[test]
+fn the_kernels_default_congestion_control_is_not_the_programs_wish() {
+    let (Some(mut plain), Some(wire)) = (run(&network("wish")), Wire::new()) else {
+        return;
+    };
+    let mut far = wire.kernel();
+    far.args(["python3", "-c", ECHOES]);
+    let mut far = Running::start(far);
+    assert_eq!(far.line(), "ready");
+    let reno = ["-w", "net.ipv4.tcp_congestion_control=reno"];
+    let mut sysctl = Command::new("sysctl");
+    sysctl.args(reno);
+    let output = Wire::inside(&wire.ours, &sysctl).output();
+    assert!(output.is_ok_and(|output| output.status.success()));
+    plain.args(["--set", "tcp.congestion=bbr"]);
+    let (lines, output) = Running::python(wire.run(&plain), CHOOSES, &[]).end();
+    let expected = [
+        "kernel reno",
+        "before  bbr",
+        "after  bbr",
+        "before reno reno",
+        "after reno reno",
+        "before cubic cubic",
+        "after cubic cubic",
+    ];
+    assert_eq!(lines, expected, "{output:?}");
+    far.go_on();
+    far.end();
 }
 
 /// What the far side does in both tests of interfaces that go.

@@ -34,11 +34,6 @@ fn kinds_of_sockets() {
         ("netlink", "AF_NETLINK, socket.SOCK_RAW", "other-family"),
         ("raw", "AF_INET, socket.SOCK_RAW, 1", "raw-socket"),
         (
-            "mptcp",
-            "AF_INET, socket.SOCK_STREAM, 262",
-            "other-protocol",
-        ),
-        (
             "udplite",
             "AF_INET, socket.SOCK_DGRAM, 136",
             "other-protocol",

@@ -37,7 +37,7 @@ const PROGRAMS: &[(&str, [&str; 3])] = &[
         "the distribution's package of it, which is dynamic"]),
     ("go-program", [
         "Go's own runtime makes its system calls itself, past the C library; that is taken over in \
-         programs with cgo, which have the C library in them, built by Go 1.19 or later for x86-64",
+         programs with cgo, which have the C library in them to load ours",
         "CGO_ENABLED=0, no C compiler where it was built (then Go leaves cgo out in silence), or a \
          program that imports neither net nor os/user nor C",
         "CGO_ENABLED=1 go build, with a C compiler; ldd says whether libc.so.6 is in it"]),

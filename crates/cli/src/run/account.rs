@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use gannet_carrier::Started;
 use gannet_local::log::{Event, Fate, Log, Logged, Protocol, Reason, Role};
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, PROCESSES, TRANSIT};
+use gannet_local::{Arena, pid_namespace};
 
 use crate::explain::meaning;
 
@@ -26,7 +26,7 @@ impl Account {
     /// Has it written from now on. `None` when the program's memory cannot be had, without which
     /// the program would not be carried either.
     pub(super) fn open(carrier: &Started) -> Option<Account> {
-        let answer = service::ask(carrier.network, carrier.host, Question::Attach).ok()?;
+        let answer = service::ask(&carrier.network, carrier.host, &Question::Attach).ok()?;
         let program = Arena::open(answer.file?, true).ok()?;
         program.want_log();
         Some(Account {
@@ -45,9 +45,11 @@ impl Account {
             );
             text += &explained([Reason::NoCarrier]);
         }
-        let entries = (0..PROCESSES).filter(|entry| *entry != TRANSIT);
-        let pids = entries.map(|entry| self.program.pid_of(entry));
-        let alive = pids.filter(|pid| *pid != 0 && is_running(*pid));
+        let here = pid_namespace();
+        let alive = self.program.entries().filter(|made| {
+            let elsewhere = self.program.namespace_of(made.entry) != here;
+            made.pid() != 0 && (elsewhere || is_running(made.pid()))
+        });
         match alive.count() {
             0 => {}
             1 => text += "gannet: 1 process is still running; gannet ss lists its sockets\n",

@@ -3,11 +3,9 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use gannet_local::golang::{self, Obstacle};
 use rustix::fs::{StatVfsMountFlags, getxattr, statvfs};
 use rustix::process::{getgid, getuid};
 
@@ -92,10 +90,13 @@ fn alien(elf: &Elf, ours: &Elf) -> Option<Verdict> {
     })
 }
 
-/// A program whose calls do not go through glibc.
+/// A program into which glibc's loader does not bring the library.
 fn unloaded(path: &Path, elf: &Elf) -> Option<Verdict> {
-    if elf.go && elf.interpreter.as_deref().is_none_or(is_glibc) {
-        return go(path);
+    if elf.go && elf.interpreter.is_none() {
+        let why = "Go's runtime makes its system calls itself, and the C library is not in it to \
+            load ours (built without cgo)";
+        let hint = "CGO_ENABLED=1 go build, where there is a C compiler";
+        return Some(verdict("go-program", why, hint));
     }
     let Some(loader) = &elf.interpreter else {
         // ld.so started by name is static, too, and loads what we ask for
@@ -116,29 +117,6 @@ fn unloaded(path: &Path, elf: &Elf) -> Option<Verdict> {
             "the same program built for glibc",
         )
     })
-}
-
-/// A program of Go: the library takes its system calls over if it finds where they are made, which
-/// it looks for in the same way.
-fn go(path: &Path) -> Option<Verdict> {
-    let file = fs::File::open(path).ok()?;
-    let (how, hint) = match golang::find(&file.as_fd()) {
-        Ok(_) => return None,
-        Err(Obstacle::NoCLibrary) => (
-            "the C library is not in it to take them over there (built without cgo)",
-            "CGO_ENABLED=1 go build, where there is a C compiler",
-        ),
-        Err(Obstacle::NotGo) => (
-            "they are taken over there on x86-64 only",
-            "its package for x86-64",
-        ),
-        Err(Obstacle::NotFound | Obstacle::Ambiguous) => (
-            "not where Go does since version 1.19",
-            "a build by a newer Go, without -linkshared",
-        ),
-    };
-    let why = format!("Go's runtime makes its system calls itself, and {how}");
-    Some(verdict("go-program", why, hint))
 }
 
 /// Whether a loader is glibc's, by its name: ld-linux-x86-64.so.2, ld-linux.so.2, ld64.so.1.

@@ -19,9 +19,14 @@ pub(crate) struct Arguments {
     /// The network to join: programs of one network meet directly
     #[arg(long, value_name = "NAME")]
     net: Option<String>,
-    /// Our address in it, or `dhcp`
+    /// The program's address in it, or `dhcp`; one that the kernel, another program or a neighbour
+    /// has is refused (RFC 5227, RFC 4862)
     #[arg(long, value_name = "IP[/LEN]")]
     addr: Option<String>,
+    /// The default router: an address, `link` (the kernel's there, or for IPv6 one that advertises
+    /// itself, RFC 4861), `none`, or `auto`: what DHCP says
+    #[arg(long, value_name = "IP")]
+    gateway: Option<String>,
     /// What joins us to others: channel, packet:IF or tap:IF
     #[arg(long, value_name = "LINK")]
     link: Option<String>,
@@ -43,6 +48,7 @@ const EXAMPLES: &str = "\
   gannet run -- redis-server
   gannet run -- redis-benchmark -t get,set
   gannet run --link packet:eth0 --addr 192.168.1.77/24 --require -- nginx
+  gannet run --link packet:eth0 --addr 192.168.1.77/24 --gateway 192.168.1.1 -- curl example.org
 Exit status: the program's; 128 and the number for a signal; 125 when gannet run fails, 126 when the
 program cannot be executed, 127 when it is not found.";
 
@@ -101,6 +107,7 @@ fn assignments(arguments: &Arguments) -> Vec<Assignment> {
     let named = [
         ("--net", "network", &arguments.net),
         ("--addr", "address", &arguments.addr),
+        ("--gateway", "gateway", &arguments.gateway),
         ("--link", "link", &arguments.link),
     ];
     for (option, name, value) in named {

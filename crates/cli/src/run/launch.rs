@@ -50,6 +50,8 @@ fn carrier(plan: &Plan) -> Result<Option<Started>, Failed> {
         .map_err(|error| Problem::new(what(), error, "gannet from where it is installed"))?;
     let mut config = Config::new(plan.settings.clone());
     config.guardian = Some(std::process::id());
+    let name = plan.program.file_name().unwrap_or_default();
+    config.name = name.to_string_lossy().into_owned();
     match gannet_carrier::start(&own, &config) {
         Ok(started) => Ok(Some(started)),
         Err(trouble) => Err(Problem::new(what(), trouble, "gannet config show").into()),
@@ -127,7 +129,7 @@ impl Watched {
     /// sockets are closed before its process is over.
     fn tell_at_last(&mut self) {
         let Started { network, host, .. } = self.started;
-        if service::tell(network, host, Question::Look) == Err(Errno::CONNREFUSED) {
+        if service::tell(&network, host, &Question::Look) == Err(Errno::CONNREFUSED) {
             let soon = Timespec {
                 tv_sec: 5,
                 tv_nsec: 0,

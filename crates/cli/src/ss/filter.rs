@@ -305,7 +305,7 @@ mod tests {
     fn socket() -> Socket {
         let text = "gannet-listing 1\nhost network=n\n\
             socket kind=tcp state=ESTAB local=10.1.2.3:80 peer=10.9.9.9:40000 way=direct\n";
-        super::super::socket::read(text).remove(0)
+        super::super::socket::read_all([text].into_iter()).remove(0)
     }
 
     #[test]

@@ -68,6 +68,24 @@ impl Wire {
         assert!(ip(&format!("-n {ours} addr add 10.56.0.1/24 dev {near}")));
     }
 
+    /// `ip`, on the kernel's side, with the name of its interface behind `words`.
+    pub(crate) fn far(&self, words: &str) -> bool {
+        ip(&format!("-n {} {words} {}", self.theirs, self.far))
+    }
+
+    /// As [`Wire::far`], on our side.
+    pub(crate) fn near(&self, words: &str) -> bool {
+        ip(&format!("-n {} {words} {}", self.ours, self.near))
+    }
+
+    /// The hardware address of the interface on our side.
+    pub(crate) fn mac(&self) -> String {
+        let mut command = Wire::inside(&self.ours, &Command::new("cat"));
+        command.arg(format!("/sys/class/net/{}/address", self.near));
+        let output = command.output().expect("it runs");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     /// Removes both interfaces.
     pub(crate) fn cut(&self) {
         assert!(ip(&format!("-n {} link del {}", self.ours, self.near)));
@@ -109,7 +127,8 @@ impl Drop for Wire {
     }
 }
 
-fn ip(words: &str) -> bool {
+/// `ip` with these words; whether it did what they say.
+pub(crate) fn ip(words: &str) -> bool {
     let output = Command::new("ip").args(words.split(' ')).output();
     output.is_ok_and(|output| output.status.success())
 }

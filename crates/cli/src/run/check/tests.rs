@@ -50,7 +50,7 @@ fn programs_made_by_hand() {
         ("ld-linux-x86-64.so.2", elf64(ours, &[]), None),
         ("musl", elf64(ours, &[musl]), Some(("other-libc", false))),
         ("go", elf64(ours, &[go]), Some(("go-program", true))),
-        ("cgo", elf64(ours, &[glibc, go]), Some(("go-program", true))),
+        ("cgo", elf64(ours, &[glibc, go]), None),
         (
             "alien",
             elf64(ours ^ 1, &[glibc]),
