@@ -23,6 +23,11 @@ pub(crate) fn play(words: &[String]) -> ExitCode {
     let ok = match words.first().map_or("", String::as_str) {
         "echo" => echo(first),
         "serve" => serve(first),
+        "receive-and-serve" => {
+            let listener = receive(first);
+            serve(listener) && serve(listener)
+        }
+        "receive-and-echo" => echo_datagram(receive(first)),
         "names" => names(&fds),
         "sleep" => {
             crate::talk::pause(4000);
@@ -39,6 +44,19 @@ pub(crate) fn play(words: &[String]) -> ExitCode {
 pub(crate) fn echo(fd: i32) -> bool {
     let got = take(fd, 100);
     sys::send(fd, &got.data, 0).count() == got.data.len()
+}
+
+/// The descriptor that comes in a message.
+fn receive(fd: i32) -> i32 {
+    let message = sys::recvmsg(fd, &[1], 0, 8);
+    message.descriptors.first().copied().unwrap_or(-1)
+}
+
+/// Sends one datagram back.
+fn echo_datagram(fd: i32) -> bool {
+    crate::talk::ready(fd, libc::POLLIN);
+    let (got, from) = sys::recvfrom(fd, 100, 0);
+    sys::sendto(fd, &got.data, 0, from).count() == got.data.len()
 }
 
 /// Accepts one connection and greets it.

@@ -208,6 +208,17 @@ pub(crate) fn is_socket(fd: i32) -> (Ret, bool) {
     (ret, stat.st_mode & libc::S_IFMT == libc::S_IFSOCK)
 }
 
+/// The descriptors that are open, but for the one by which that is found out.
+pub(crate) fn open_descriptors() -> Vec<i32> {
+    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    let names = listed.flatten().map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.parse().ok());
+    let open: Vec<i32> = numbers.collect();
+    open.into_iter()
+        .filter(|&fd| fcntl(fd, libc::F_GETFD, 0).fd() >= 0)
+        .collect()
+}
+
 pub(crate) fn pipe() -> [i32; 2] {
     let mut both = [-1; 2];
     call!(pipe2(both.as_mut_ptr(), libc::O_CLOEXEC));

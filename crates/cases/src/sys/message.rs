@@ -14,6 +14,8 @@ pub(crate) struct Message {
     pub(crate) descriptors: Vec<i32>,
     /// Level and type of every control message.
     pub(crate) control: Vec<(i32, i32)>,
+    /// What each of them holds.
+    pub(crate) values: Vec<Vec<u8>>,
 }
 
 /// Pieces to send, as `struct iovec`.
@@ -102,13 +104,31 @@ pub(crate) fn recvmsg(fd: i32, lengths: &[usize], flags: i32, room: usize) -> Me
     header.msg_controllen = room * 8;
     let ret = call!(recvmsg(fd, &mut header, flags));
     let (descriptors, kinds) = control_messages(&control, header.msg_controllen);
+    let values = control_values(&control, header.msg_controllen);
     Message {
         got: Got::of(ret, buffer),
         from: from.cut(header.msg_namelen),
         flags: header.msg_flags,
         descriptors,
         control: kinds,
+        values,
     }
+}
+
+/// What control messages hold.
+fn control_values(words: &[u64], length: usize) -> Vec<Vec<u8>> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let mut rest = bytes.get(..length).unwrap_or(&[]);
+    let mut values = Vec::new();
+    while let Some((size, _)) = rest.split_first_chunk::<8>() {
+        let size = usize::try_from(u64::from_ne_bytes(*size)).unwrap_or(0);
+        let Some(value) = rest.get(16..size) else {
+            break;
+        };
+        values.push(value.to_vec());
+        rest = rest.get(size.next_multiple_of(8)..).unwrap_or(&[]);
+    }
+    values
 }
 
 /// The descriptors in control messages, and the level and type of each message.

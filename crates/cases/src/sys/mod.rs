@@ -11,6 +11,8 @@
 //! * `wait.rs`: `poll`, `select`, `epoll`
 //! * `option.rs`: `getsockopt`, `setsockopt`
 //! * `process.rs`: `fork`, `exec`, signals, limits
+//! * `handler.rs`: a signal handler that allocates
+//! * `inline.rs`: system calls without the C library
 //! * `bad.rs`: the same calls with addresses at which there is no memory
 
 #[macro_use]
@@ -19,6 +21,8 @@ mod ret;
 mod address;
 mod bad;
 mod file;
+mod handler;
+mod inline;
 mod message;
 mod option;
 mod process;
@@ -30,6 +34,8 @@ mod wait;
 pub(crate) use address::Addr;
 pub(crate) use bad::*;
 pub(crate) use file::*;
+pub(crate) use handler::*;
+pub(crate) use inline::*;
 pub(crate) use message::*;
 pub(crate) use option::*;
 pub(crate) use process::*;

@@ -206,10 +206,10 @@ pub(crate) fn epoll_pwait(epoll: i32, timeout_ms: i32, blocked: &[i32]) -> (Ret,
 }
 
 fn events_in(most: i32, wait: impl Fn(*mut epoll_event, i32) -> Ret) -> (Ret, Vec<(u64, u32)>) {
-    let places = usize::try_from(most).unwrap_or(0).clamp(1, 64);
+    let places = usize::try_from(most).unwrap_or(0).clamp(1, 512);
     let mut events = vec![epoll_event { events: 0, u64: 0 }; places];
     // The call is told no more than there is room for.
-    let ret = wait(events.as_mut_ptr(), most.min(64));
+    let ret = wait(events.as_mut_ptr(), most.min(512));
     let mut came: Vec<(u64, u32)> = events
         .iter()
         .take(ret.count())

@@ -2,8 +2,8 @@
 
 use super::case::{Case, case};
 use crate::sys::{self, Addr};
-use crate::talk::{SOON, Talk, nonblocking, pause, ready, take};
-use libc::{F_GETFD, F_GETFL, O_NONBLOCK, POLLIN, SOCK_CLOEXEC, SOCK_NONBLOCK};
+use crate::talk::{SOON, Talk, nonblocking, pause, queued, ready, take};
+use libc::{F_GETFD, F_GETFL, MSG_NOSIGNAL, O_NONBLOCK, POLLIN, SOCK_CLOEXEC, SOCK_NONBLOCK};
 use std::net::Ipv4Addr;
 
 pub(super) const CASES: &[Case] = &[
@@ -112,6 +112,42 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.made("accept", sys::accept(listener));
         t.saw("recv", take(fd, 9));
         t.saw("recv", take(fd, 9));
+    }),
+    case("accept/client-has-shut-down-both", |t| {
+        let (listener, address) = t.listener();
+        let client = t.connected(address);
+        sys::send(client, b"left", 0);
+        t.saw("shutdown", sys::shutdown(client, libc::SHUT_RDWR));
+        t.saw("client", sys::recv(client, 9, 0));
+        ready(listener, POLLIN);
+        let fd = t.made("accept", sys::accept(listener));
+        t.saw("recv", take(fd, 9));
+        t.saw("recv", take(fd, 9));
+    }),
+    case("accept/client-has-shut-down-both-and-closed", |t| {
+        let (listener, address) = t.listener();
+        let client = t.connected(address);
+        sys::send(client, b"left", 0);
+        t.saw("shutdown", sys::shutdown(client, libc::SHUT_RDWR));
+        sys::close(client);
+        ready(listener, POLLIN);
+        nonblocking(listener);
+        let fd = t.made("accept", sys::accept(listener));
+        t.saw("recv", take(fd, 9));
+        t.saw("recv", take(fd, 9));
+    }),
+    case("accept/client-has-shut-down-reading", |t| {
+        let (listener, address) = t.listener();
+        let client = t.connected(address);
+        t.saw("shutdown", sys::shutdown(client, libc::SHUT_RD));
+        ready(listener, POLLIN);
+        let fd = t.made("accept", sys::accept(listener));
+        t.saw("send", sys::send(client, b"still", MSG_NOSIGNAL));
+        t.saw("recv", take(fd, 9));
+        sys::send(fd, b"late", MSG_NOSIGNAL);
+        queued(client, 4);
+        t.saw("client", sys::recv(client, 9, 0));
+        t.saw("client", sys::recv(client, 9, 0));
     }),
     case("accept/client-has-reset", |t| {
         let (listener, address) = t.listener();

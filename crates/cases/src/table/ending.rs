@@ -4,7 +4,7 @@ use super::case::{Case, case};
 use super::recv::with_text;
 use super::send::fill;
 use crate::sys;
-use crate::talk::{SOON, Talk, pause, queued, ready, take};
+use crate::talk::{SOON, Talk, nonblocking, pause, queued, ready, take};
 use libc::{
     MSG_NOSIGNAL, POLLERR, POLLHUP, POLLIN, POLLOUT, POLLRDHUP, SA_RESTART, SIGALRM, SIGPIPE,
     SO_RCVTIMEO, SO_SNDTIMEO,
@@ -30,6 +30,31 @@ pub(super) const CASES: &[Case] = &[
         ready(client, POLLERR | POLLRDHUP);
         t.saw("recv", sys::recv(client, 9, 0));
         t.saw("recv", sys::recv(client, 9, 0));
+    }),
+    case("reset/unread-data-after-shutdown", |t| {
+        let (client, server) = t.pair();
+        sys::send(client, b"unread", 0);
+        queued(server, 6);
+        t.saw("shutdown", sys::shutdown(server, libc::SHUT_RDWR));
+        sys::close(server);
+        ready(client, POLLERR);
+        t.saw("recv", sys::recv(client, 9, 0));
+        t.saw("recv", sys::recv(client, 9, 0));
+    }),
+    case("EPIPE/much-to-a-peer-that-has-closed", |t| {
+        for blocks in [true, false] {
+            let (client, server) = t.pair();
+            if !blocks {
+                nonblocking(client);
+            }
+            sys::close(server);
+            ready(client, POLLIN);
+            let much = vec![7; 10 << 20];
+            let taken = sys::send(client, &much, MSG_NOSIGNAL).count();
+            t.say(format!("some {} all {}", taken > 0, taken == much.len()));
+            ready(client, POLLERR);
+            t.saw("send", sys::send(client, &much, MSG_NOSIGNAL));
+        }
     }),
     case("reset/SO_LINGER-0", |t| {
         let (client, server) = t.pair();

@@ -84,6 +84,44 @@ pub(super) const CASES: &[Case] = &[
         t.epolled(sys::epoll_wait(epoll, 8, 0));
         t.epolled(sys::epoll_wait(epoll, 8, 10));
     }),
+    case("epoll_wait/many-at-once", |t| {
+        let (epoll, server) = (new(t), with_text(t, b"abc"));
+        ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN);
+        for _ in 0..400 {
+            let [from, to] = sys::pipe();
+            sys::write(to, b"x");
+            sys::close(to);
+            ctl(epoll, EPOLL_CTL_ADD, from, EPOLLIN);
+        }
+        t.saw("wait", sys::epoll_wait(epoll, 500, 0).0);
+        t.saw("most", sys::epoll_wait(epoll, 300, 0).0);
+    }),
+    case("epoll_ctl/what-the-program-has-not-opened", |t| {
+        let before = sys::open_descriptors();
+        let (epoll, (listener, address)) = (new(t), t.listener());
+        let client = t.connected(address);
+        ready(listener, POLLIN);
+        let server = t.must("accept", sys::accept(listener));
+        ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN);
+        sys::epoll_wait(epoll, 8, 5);
+        let known = [epoll, listener, client, server];
+        let after = sys::open_descriptors().into_iter();
+        let strange = after.filter(|fd| !before.contains(fd) && !known.contains(fd));
+        for fd in strange {
+            t.saw("add", ctl(epoll, EPOLL_CTL_ADD, fd, EPOLLIN));
+            t.saw(
+                "poll",
+                sys::poll(&[(fd, POLLIN)], 0)
+                    .1
+                    .first()
+                    .copied()
+                    .unwrap_or(0),
+            );
+            t.saw("recv", sys::recv(fd, 1, libc::MSG_DONTWAIT));
+            t.saw("read", sys::read(fd, 1));
+        }
+        t.say("nothing else is open");
+    }),
     case("epoll_wait/level", |t| {
         let (epoll, server) = (new(t), with_text(t, b"abc"));
         ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN);
@@ -398,11 +436,11 @@ pub(super) const CASES: &[Case] = &[
     }),
 ];
 
-fn new(t: &Talk) -> i32 {
+pub(super) fn new(t: &Talk) -> i32 {
     t.must("epoll_create1", sys::epoll_create1(0))
 }
 
 /// `epoll_ctl` with 7 as data.
-fn ctl(epoll: i32, operation: i32, fd: i32, events: i32) -> Ret {
+pub(super) fn ctl(epoll: i32, operation: i32, fd: i32, events: i32) -> Ret {
     sys::epoll_ctl(epoll, operation, fd, events, 7)
 }

@@ -6,6 +6,9 @@ use crate::talk::{Talk, ready, take};
 use libc::{AF_INET6, IPPROTO_IPV6, IPV6_V6ONLY, POLLIN};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// `linux/in6.h`.
+const IPV6_ADDRFORM: i32 = 1;
+
 pub(super) const CASES: &[Case] = &[
     case("ipv6/tcp", |t| {
         let (client, server) = t.pair6();
@@ -33,6 +36,32 @@ pub(super) const CASES: &[Case] = &[
         let dead = t.bound(fd, any);
         let client = t.tcp6();
         t.saw("connect", sys::connect(client, dead));
+    }),
+    case("ipv6/IPV6_ADDRFORM", |t| {
+        let (listener, address) = t.listener();
+        let fd = t.tcp6();
+        let form = |family| sys::set_int(fd, IPPROTO_IPV6, IPV6_ADDRFORM, family);
+        t.saw("not connected", form(libc::AF_INET));
+        t.saw("connect", sys::connect(fd, mapped(t, address.port())));
+        t.saw("six", form(AF_INET6));
+        t.saw("get", sys::get_int(fd, IPPROTO_IPV6, IPV6_ADDRFORM));
+        t.saw("four", form(libc::AF_INET));
+        t.say(t.name(fd).family() == libc::AF_INET);
+        t.say(sys::getpeername(fd).1.family() == libc::AF_INET);
+        t.saw(
+            "domain",
+            sys::get_int(fd, libc::SOL_SOCKET, libc::SO_DOMAIN),
+        );
+        t.saw("again", form(libc::AF_INET));
+        ready(listener, POLLIN);
+        let server = t.made("accept", sys::accept(listener));
+        t.saw("send", sys::send(fd, b"four", 0));
+        t.saw("recv", take(server, 9));
+    }),
+    case("ipv6/IPV6_ADDRFORM-of-an-IPv6-connection", |t| {
+        let (client, _server) = t.pair6();
+        let form = sys::set_int(client, IPPROTO_IPV6, IPV6_ADDRFORM, libc::AF_INET);
+        t.saw("four", form);
     }),
     case("ipv6/mapped-connect", |t| {
         let (listener, address) = t.listener();

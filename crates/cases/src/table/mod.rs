@@ -13,6 +13,7 @@
 //! * `epoll.rs`: epoll
 //! * `option.rs`: options of all sockets
 //! * `option_tcp.rs`: options of TCP, IP and UDP
+//! * `option_stream.rs`: options of connections, and what they add to messages
 //! * `sendfile.rs`: sendfile, splice
 //! * `stdio.rs`: fdopen, dprintf, syscall
 //! * `ending.rs`: resets, broken pipes, time-outs, interrupted calls
@@ -22,6 +23,8 @@
 //! * `waiting.rs`: several that wait at one socket at once
 //! * `churn.rs`: the same again and again
 //! * `process.rs`: several processes at one socket
+//! * `forking.rs`: children made while other threads use epoll sets, children that are killed
+//! * `inline.rs`: calls without a name of the C library's
 //! * `two.rs`: what happens to the other of two programs
 
 mod accept;
@@ -33,8 +36,11 @@ mod descriptor;
 mod ending;
 mod epoll;
 mod file;
+mod forking;
+mod inline;
 mod ipv6;
 mod option;
+mod option_stream;
 mod option_tcp;
 mod poll;
 mod process;
@@ -67,8 +73,10 @@ const PAGES: &[&[Case]] = &[
     epoll::CASES,
     option::CASES,
     option_tcp::CASES,
+    option_stream::CASES,
     sendfile::CASES,
     stdio::CASES,
+    inline::CASES,
     ending::CASES,
     udp::CASES,
     ipv6::CASES,
@@ -77,4 +85,5 @@ const PAGES: &[&[Case]] = &[
     process::CASES,
     churn::CASES,
     sharing::CASES,
+    forking::CASES,
 ];

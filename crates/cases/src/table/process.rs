@@ -2,7 +2,7 @@
 
 use super::case::{Case, case};
 use crate::stage;
-use crate::sys::{self, End, Ret};
+use crate::sys::{self, Addr, End, Ret};
 use crate::talk::{SOON, Talk, pause, ready, take};
 use libc::{AF_INET, AF_UNIX, EMFILE, FD_CLOEXEC, POLLIN, SOCK_STREAM};
 
@@ -143,6 +143,21 @@ pub(super) const CASES: &[Case] = &[
         t.saw("recv", take(client, 9));
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
+    case("exec/listener-under-another-number", |t| {
+        // It stays open under the first number, and is closed under the last.
+        let low = sys::dup(0).fd();
+        let (listener, address) = t.listener();
+        let pid = sys::fork(|| {
+            sys::dup2(listener, low);
+            sys::fcntl(listener, libc::F_SETFD, FD_CLOEXEC);
+            stage::enter("serve", &[low])
+        });
+        pause(50);
+        sys::close(listener);
+        let client = t.connected(address);
+        t.saw("recv", take(client, 9));
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
+    }),
     case("exec/close-on-exec-closes", |t| {
         let (client, server) = t.pair();
         sys::fcntl(server, libc::F_SETFD, FD_CLOEXEC);
@@ -215,6 +230,48 @@ pub(super) const CASES: &[Case] = &[
         ready(copy, POLLIN);
         t.made("accept", sys::accept(copy));
     }),
+    case("SCM_RIGHTS/listener-to-another-program", |t| {
+        // Which accepts what came to the first one before and what comes after.
+        let (_, [ours, theirs]) = sys::socketpair(AF_UNIX, SOCK_STREAM, 0);
+        let pid = sys::fork(|| {
+            sys::close(ours);
+            stage::enter("receive-and-serve", &[theirs])
+        });
+        pause(30);
+        let (listener, address) = t.listener();
+        crate::far::here(listener);
+        let early = t.connected(address);
+        t.saw("sendmsg", sys::sendmsg(ours, &[b"x"], None, &[listener], 0));
+        sys::close(listener);
+        let late = t.connected(address);
+        t.saw("early", take(early, 9));
+        t.saw("late", take(late, 9));
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
+        let refused = || {
+            let fd = t.tcp();
+            let refused = sys::connect(fd, address).is_errno(libc::ECONNREFUSED);
+            sys::close(fd);
+            refused
+        };
+        crate::talk::wait_for(refused);
+        t.saw("refused", refused());
+    }),
+    case("SCM_RIGHTS/wildcard-datagrams-to-another-program", |t| {
+        let (_, [ours, theirs]) = sys::socketpair(AF_UNIX, SOCK_STREAM, 0);
+        let pid = sys::fork(|| {
+            sys::close(ours);
+            stage::enter("receive-and-echo", &[theirs])
+        });
+        let fd = t.udp();
+        let at = t.bound(fd, Addr::v4(std::net::Ipv4Addr::UNSPECIFIED, 0));
+        t.saw("sendmsg", sys::sendmsg(ours, &[b"x"], None, &[fd], 0));
+        sys::close(fd);
+        let client = t.udp();
+        let to = Addr::v4(t.at.v4, at.port());
+        t.saw("sendto", sys::sendto(client, b"datagram", 0, to));
+        t.saw("recv", take(client, 9));
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
+    }),
     case("SCM_RIGHTS/in-flight-keeps-the-connection", |t| {
         let (client, server) = t.pair();
         let (_, [ours, theirs]) = sys::socketpair(AF_UNIX, SOCK_STREAM, 0);
@@ -249,6 +306,19 @@ pub(super) const CASES: &[Case] = &[
         let fd = t.made("accept", sys::accept(listener));
         sys::send(client, b"kept", 0);
         t.saw("recv", take(fd, 9));
+    }),
+    case("EMFILE/connect", |t| {
+        let (listener, address) = t.listener();
+        let client = t.tcp();
+        sys::limit_descriptors(40);
+        use_up();
+        t.saw("connect", sys::connect(client, address));
+        t.saw("socket", sys::socket(AF_INET, SOCK_STREAM, 0));
+        sys::close(39);
+        ready(listener, POLLIN);
+        let server = t.made("accept", sys::accept(listener));
+        t.saw("send", sys::send(client, b"text", 0));
+        t.saw("recv", take(server, 9));
     }),
     case("EMFILE/connections-go-on", |t| {
         let (client, server) = t.pair();

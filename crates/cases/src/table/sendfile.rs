@@ -53,6 +53,84 @@ pub(super) const CASES: &[Case] = &[
         t.say(format!("{} {}", came.len(), came == text));
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
+    case("sendfile/from-what-is-no-file", |t| {
+        let ((client, _server), [from, to]) = (t.pair(), sys::pipe());
+        sys::write(to, b"abc");
+        t.saw("pipe", sys::sendfile(client, from, None, 3).0);
+        t.saw("offset", sys::sendfile(client, from, Some(0), 3).0);
+        nonblocking(from);
+        sys::read(from, 9);
+        t.saw("empty", sys::sendfile(client, from, None, 3).0);
+        let (_, [one, _other]) = sys::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+        t.saw("socket", sys::sendfile(client, one, None, 3).0);
+        t.saw("nothing", sys::sendfile(client, from, None, 0).0);
+    }),
+    case("splice/empty-pipe-without-waiting", |t| {
+        let ((client, _server), [from, _to]) = (t.pair(), sys::pipe());
+        t.saw("splice", sys::splice(from, client, 9, SPLICE_F_NONBLOCK));
+    }),
+    case("splice/full-pipe-without-waiting", |t| {
+        let ((client, server), [from, to]) = (t.pair(), sys::pipe());
+        sys::send(client, b"text", 0);
+        queued(server, 4);
+        sys::write(to, &[1; 65_536]);
+        t.saw("splice", sys::splice(server, to, 9, SPLICE_F_NONBLOCK));
+        sys::read(from, 65_536);
+        t.saw("splice", sys::splice(server, to, 9, SPLICE_F_NONBLOCK));
+        t.saw("read", sys::read(from, 9));
+    }),
+    case("splice/no-more-than-there-is-room", |t| {
+        // What does not fit stays in the pipe.
+        let ((client, _server), [from, to]) = (t.pair(), sys::pipe());
+        nonblocking(client);
+        super::send::fill(client);
+        sys::write(to, b"text");
+        t.saw("splice", sys::splice(from, client, 9, 0));
+        t.saw("read", sys::read(from, 9));
+    }),
+    case("splice/a-relay-between-two-connections", |t| {
+        let ((client, near), (far, server)) = (t.pair(), t.pair());
+        for end in [client, near, far, server] {
+            crate::far::here(end);
+        }
+        let text: Vec<u8> = (0..700_000_u32).map(|at| (at % 239) as u8).collect();
+        let sender = sys::fork(|| {
+            sys::close(near);
+            let sent = text
+                .chunks(7001)
+                .all(|part| super::recv::send_all(client, part));
+            i32::from(!sent)
+        });
+        let receiver = sys::fork(|| {
+            sys::close(far);
+            i32::from(sys::recv(server, text.len(), libc::MSG_WAITALL).data != text)
+        });
+        let [from, to] = sys::pipe();
+        let (mut came, mut gone) = (0, 0);
+        while gone < text.len() {
+            let there = sys::splice(near, to, 1 << 20, 0).count();
+            came += there;
+            // The pipe is not empty when more comes, but at the end.
+            let left = if came < text.len() && there > 0 {
+                1000
+            } else {
+                0
+            };
+            while came > gone + left {
+                let passed = sys::splice(from, far, came - gone - left, 0).count();
+                gone += passed;
+                if passed == 0 {
+                    break;
+                }
+            }
+            if there == 0 {
+                break;
+            }
+        }
+        t.say(gone);
+        t.say(format!("{:?}", sys::waitpid(sender, 0)));
+        t.say(format!("{:?}", sys::waitpid(receiver, 0)));
+    }),
     case("sendfile/EAGAIN", |t| {
         let ((client, _server), file) = (t.pair(), sys::memory_file(b"abc"));
         nonblocking(client);

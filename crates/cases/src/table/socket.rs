@@ -14,6 +14,27 @@ pub(super) const CASES: &[Case] = &[
         made(t, AF_INET, SOCK_STREAM, IPPROTO_TCP)
     }),
     case("socket/tcp-ipv6", |t| made(t, AF_INET6, SOCK_STREAM, 0)),
+    case("socket/mptcp-is-carried-as-tcp", |t| {
+        let fd = t.made(
+            "socket",
+            sys::socket(AF_INET, SOCK_STREAM, libc::IPPROTO_MPTCP),
+        );
+        let address = t.bound(fd, t.any());
+        t.saw("listen", sys::listen(fd, 16));
+        let client = t.made(
+            "socket",
+            sys::socket(AF_INET, SOCK_STREAM, libc::IPPROTO_MPTCP),
+        );
+        t.saw("connect", sys::connect(client, address));
+        crate::talk::ready(fd, libc::POLLIN);
+        let server = t.made("accept", sys::accept(fd));
+        t.saw("send", sys::send(client, b"text", 0));
+        t.saw("recv", crate::talk::take(server, 9));
+        t.saw(
+            "nodelay",
+            sys::set_int(server, IPPROTO_TCP, libc::TCP_NODELAY, 1),
+        );
+    }),
     case("socket/udp", |t| made(t, AF_INET, SOCK_DGRAM, 0)),
     case("socket/udp-by-number", |t| {
         made(t, AF_INET, SOCK_DGRAM, IPPROTO_UDP)

@@ -16,6 +16,13 @@ use std::thread::{self, JoinHandle};
 const ROUNDS: u32 = 1500;
 
 pub(super) const CASES: &[Case] = &[
+    case("select/handlers-allocate-meanwhile", |t| {
+        let (client, server) = t.pair();
+        let pid = sys::fork(|| i32::from(sys::wait_while_handlers_allocate(server) != 0));
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
+        sys::send(client, b"still", 0);
+        t.saw("recv", take(server, 9));
+    }),
     case("waiting/shutdown-wakes-poll-for-room", |t| {
         let (client, _server) = t.pair();
         fill(client);
