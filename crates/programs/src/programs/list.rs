@@ -14,6 +14,10 @@ pub(crate) const ALL: &[&Program] = &[
     &super::java::PROGRAM,
     &super::openssh::PROGRAM,
     &super::memcached::PROGRAM,
+    &super::unnamed::GIT,
+    &super::unnamed::BASH,
+    &super::unnamed::SOCAT,
+    &super::unnamed::UVICORN,
 ];
 
 /// Whether a program has a check of this name; `*` is every check.

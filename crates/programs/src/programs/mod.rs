@@ -12,6 +12,7 @@ mod peers;
 mod postgresql;
 mod python;
 pub(crate) mod redis;
+mod unnamed;
 
 mod list;
 pub(crate) use list::{ALL, is_check};
