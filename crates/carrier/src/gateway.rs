@@ -443,7 +443,7 @@ impl Gateway {
     fn free(&self, slot: u32) {
         let own = self.peers.own();
         own.let_go(self.holder, slot);
-        own.free(slot);
+        own.free(self.holder, slot);
     }
 
     fn around<'a>(&'a mut self, tools: &'a Tools<'_>, own: &'a Arena) -> Around<'a> {

@@ -4,8 +4,8 @@
 //! A slot is freed when no process holds it, the kernel's socket is gone too (a descriptor can be
 //! on its way in a message, or be held by a process without an entry in the table), and the other
 //! end needs its memory no more: says so, or its own socket is gone, with every process that could
-//! read. A slot is taken an instant before it is held, so only what two looks
-//! in a row find is nobody's.
+//! read. A look is not one instant: only a use of a slot that two looks in a row find is looked at
+//! closely, and with a claim on it, so that no process ends it or begins the next meanwhile.
 //!
 //! Looks happen while there are such slots, four times a second at first, less often while nothing
 //! changes; no timer runs when every slot is held.
@@ -32,7 +32,8 @@ pub(crate) struct Janitor {
     due: Option<Instant>,
     pause: Duration,
     unheld: Vec<u64>,
-    before: Vec<u64>,
+    /// What the look before found: slots, and which use of them.
+    before: HashMap<u32, u32>,
     /// Since when slots with an end that nobody knows are nobody's.
     since: HashMap<(u32, u32), Instant>,
     /// In the place of a descriptor that is closed.
@@ -63,7 +64,7 @@ impl Janitor {
             due: None,
             pause: OFTEN,
             unheld: Vec::new(),
-            before: Vec::new(),
+            before: HashMap::new(),
             since: HashMap::new(),
             nothing: eventfd(0, EventfdFlags::CLOEXEC)?,
         })
@@ -85,7 +86,6 @@ impl Janitor {
     pub(crate) fn sweep(&mut self, program: &Arena, others: &dyn Others, now: Instant) -> Swept {
         let mut swept = Swept::default();
         let on_their_way = drop_lost_messages(program, others);
-        std::mem::swap(&mut self.unheld, &mut self.before);
         if !program.unheld(&mut self.unheld) {
             // A slot that is let go of from now on is told of; one that was just before is found.
             program.say_sweeping(false);
@@ -95,20 +95,25 @@ impl Janitor {
             }
             self.due = on_their_way.then(|| now + SELDOM);
             self.since.clear();
+            self.before.clear();
             return swept;
         }
         program.say_sweeping(true);
-        let twice = self.unheld.iter().zip(&self.before);
-        let twice: Vec<u32> = twice
-            .enumerate()
-            .flat_map(|(at, (now, before))| slots_of(at, now & before))
+        let unheld = self.unheld.iter().enumerate();
+        let unheld = unheld.flat_map(|(at, bits)| slots_of(at, *bits));
+        let found: HashMap<u32, u32> = unheld.map(|n| (n, program.peer(n).generation())).collect();
+        let before = std::mem::replace(&mut self.before, found);
+        let twice: Vec<(u32, u32)> = before
+            .iter()
+            .filter(|(n, generation)| self.before.get(n) == Some(generation))
+            .map(|(n, generation)| (*n, *generation))
             .collect();
         if let Some(alive) = (!twice.is_empty()).then(living_sockets).flatten() {
-            for n in twice {
-                self.finish(program, n, (others, &alive), now, &mut swept);
+            for (n, generation) in twice {
+                self.finish(program, (n, generation), (others, &alive), now, &mut swept);
             }
         }
-        let changed = swept.freed > 0 || self.unheld != self.before;
+        let changed = swept.freed > 0 || self.before != before;
         self.pause = match changed {
             true => OFTEN,
             false => (self.pause * 2).min(SELDOM),
@@ -130,27 +135,34 @@ impl Janitor {
         if held.is_empty() {
             return swept;
         }
+        // First: what is begun later has a socket that is not among those which live now.
+        let uses: Vec<(u32, u32)> = held
+            .into_iter()
+            .map(|n| (n, program.peer(n).generation()))
+            .collect();
         let Some(alive) = living_sockets() else {
             return swept;
         };
-        for n in held {
-            if program.is_allocated(n) && !program.is_held(n) {
-                self.finish(program, n, (others, &alive), now, &mut swept);
-            }
+        for found in uses {
+            self.finish(program, found, (others, &alive), now, &mut swept);
         }
         swept
     }
 
+    /// Ends use `generation` of slot `n`, unless a process holds it or its other end needs it.
     fn finish(
         &mut self,
         program: &Arena,
-        n: u32,
+        (n, generation): (u32, u32),
         (others, alive): (&dyn Others, &HashSet<u64>),
         now: Instant,
         swept: &mut Swept,
     ) {
+        let Some(claim) = program.claim_to_end(n, generation) else {
+            return;
+        };
         let slot = program.own(n);
-        if alive.contains(&slot.backing()) {
+        if program.is_held(n) || alive.contains(&slot.backing()) {
             return;
         }
         let is_stream = matches!(slot.kind(), Some(Kind::Stream | Kind::Datagrams));
@@ -173,8 +185,8 @@ impl Janitor {
                 return;
             }
         }
-        self.since.remove(&(n, slot.generation()));
-        program.free(n);
+        self.since.remove(&(n, generation));
+        program.end(&claim, generation);
         swept.freed += 1;
     }
 

@@ -126,7 +126,7 @@ mod tests {
         let slot = arena.allocate(holder, 0).unwrap();
         let mut kept = Kept::default();
         assert!(kept.keep(&arena, slot, file(), now));
-        arena.free(slot);
+        arena.free(holder, slot);
         assert_eq!(arena.allocate(holder, slot), Some(slot));
         assert!(kept.get(&arena, slot, 0).is_none());
     }

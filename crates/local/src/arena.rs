@@ -14,11 +14,13 @@ use crate::memory::{self, Mapping};
 use crate::slot::{OwnSlot, PeerSlot};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+mod claims;
 mod holders;
 mod processes;
 
+pub use claims::Claim;
 pub use processes::{Made, TRANSIT, UNKNOWN, pid_namespace};
 
 /// The number of a program in its network: random, never 0.
@@ -133,49 +135,6 @@ impl Arena {
         let turn = self.memory.word(header::NEXT_PORT).fetch_add(1, Relaxed);
         let span = 61_000 - 32_768;
         (32_768 + turn.wrapping_add(u32::from(start)) % span) as u16
-    }
-
-    /// Takes a free slot and holds it for process `holder`. `None` when all are taken.
-    pub fn allocate(&self, holder: usize, hint: u32) -> Option<u32> {
-        let words = self.geometry.bitmap_words();
-        let first = hint as usize / 64;
-        for step in 0..words {
-            let at = (first + step) % words;
-            let word = self.memory.long(self.geometry.allocated() + at * 8);
-            let mut seen = word.load(Relaxed);
-            while seen != u64::MAX {
-                let bit = seen.trailing_ones();
-                let n = (at * 64) as u32 + bit;
-                match word.compare_exchange(seen, seen | 1 << bit, AcqRel, Relaxed) {
-                    Ok(_) => {
-                        self.hold(holder, n);
-                        self.forget_holders(n, Some(holder));
-                        self.own(n).begin();
-                        return Some(n);
-                    }
-                    Err(now) => seen = now,
-                }
-            }
-        }
-        None
-    }
-
-    /// Gives slot `n` back, whatever it is used for now.
-    pub fn free(&self, n: u32) {
-        self.free_use(n, self.own(n).generation());
-    }
-
-    /// Gives slot `n` back if it still is in use `generation`. Several may try: the process that
-    /// closed it, its children, the carrier. True for the one who did it.
-    pub fn free_use(&self, n: u32, generation: u32) -> bool {
-        let first = self.own(n).end(generation);
-        if first {
-            self.forget_holders(n, None);
-            self.own(n).holders().store(0, SeqCst);
-            let (word, bit) = self.bit(self.geometry.allocated(), n);
-            self.memory.long(word).fetch_and(!bit, AcqRel);
-        }
-        first
     }
 
     /// Whether slot `n` is taken.

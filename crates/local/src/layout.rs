@@ -286,6 +286,8 @@ pub(crate) mod slot {
     pub(crate) const REMOTE: usize = 280;
     /// Random: part of the name with which an opening end connects.
     pub(crate) const NONCE: usize = 304;
+    /// Which process begins or ends a use, see `arena/claims.rs`.
+    pub(crate) const CLAIM: usize = 312;
     // What all holders share, and the other end reads often: nothing that changes with each call.
     pub(crate) const FLAGS: usize = 328;
     pub(crate) const OPTION_TURN: usize = 332;

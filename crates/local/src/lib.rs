@@ -49,7 +49,7 @@ mod stream;
 mod turns;
 mod urgent;
 
-pub use arena::{Arena, HostId, Made, TRANSIT, UNKNOWN, file_name, pid_namespace};
+pub use arena::{Arena, Claim, HostId, Made, TRANSIT, UNKNOWN, file_name, pid_namespace};
 pub use figures::Figures;
 pub use heap::Heap;
 pub use layout::{Geometry, PROCESSES};

@@ -35,14 +35,14 @@ impl Lingering {
         }
     }
 
-    /// Gives back what the other ends have no need of any more: of the oldest few.
-    pub fn collect(&self, arena: &Arena) {
+    /// Process `holder` gives back what the other ends have no need of any more: of the oldest few.
+    pub fn collect(&self, arena: &Arena, holder: usize) {
         let mut all = self.lock();
         for _ in 0..AT_ONCE.min(all.len()) {
             let Some(closed) = all.pop_front() else { break };
             match closed.is_forgotten(arena) {
                 true => {
-                    arena.free_use(closed.slot, closed.generation);
+                    arena.free_use(holder, closed.slot, closed.generation);
                 }
                 false => all.push_back(closed),
             }
@@ -88,7 +88,8 @@ mod tests {
         let (_file, arena) = Arena::create(1, Geometry::default()).unwrap();
         let (_file, theirs) = Arena::create(2, Geometry::default()).unwrap();
         let theirs = Arc::new(theirs);
-        let slot = arena.allocate(arena.enter(1).unwrap(), 0).unwrap();
+        let holder = arena.enter(1).unwrap();
+        let slot = arena.allocate(holder, 0).unwrap();
         let other = theirs.allocate(theirs.enter(1).unwrap(), 0).unwrap();
         arena.own(slot).set_peer(SlotName {
             host: 2,
@@ -97,10 +98,10 @@ mod tests {
         });
         let lingering = Lingering::default();
         lingering.add(&arena, slot, theirs.clone());
-        lingering.collect(&arena);
+        lingering.collect(&arena, holder);
         assert!(arena.is_allocated(slot));
         theirs.own(other).say_receiver(receiver::DONE);
-        lingering.collect(&arena);
+        lingering.collect(&arena, holder);
         assert!(!arena.is_allocated(slot));
     }
 
@@ -110,9 +111,9 @@ mod tests {
         let holder = arena.enter(1).unwrap();
         let slot = arena.allocate(holder, 0).unwrap();
         let generation = arena.own(slot).generation();
-        assert!(arena.free_use(slot, generation));
+        assert!(arena.free_use(holder, slot, generation));
         assert_eq!(arena.allocate(holder, slot), Some(slot));
-        assert!(!arena.free_use(slot, generation));
+        assert!(!arena.free_use(holder, slot, generation));
         assert!(arena.is_allocated(slot));
     }
 }

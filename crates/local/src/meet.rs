@@ -166,7 +166,7 @@ fn opened_if(
 
 fn give_up(peers: &Peers, holder: usize, slot: u32) {
     peers.own().let_go(holder, slot);
-    peers.own().free(slot);
+    peers.own().free(holder, slot);
 }
 
 fn set_up(peers: &Peers, fd: &OwnedFd, n: u32, wish: Wish, carried: bool) -> Result<(), Errno> {
@@ -330,7 +330,7 @@ fn admit(
                 slot.set_flags(flags::HUNG_UP);
             }
             Err(error) => {
-                arena.free(n);
+                arena.free(holder, n);
                 return Err(error);
             }
             Ok(()) => {}

@@ -335,7 +335,7 @@ impl<'a> OwnSlot<'a> {
     pub(crate) fn begin(&self) {
         for offset in (0..crate::layout::SLOT_BYTES).step_by(8) {
             // Another process may be forking, and note at this moment that its child holds it.
-            if offset != at::GENERATION && offset != at::HOLDERS {
+            if ![at::GENERATION, at::HOLDERS, at::CLAIM].contains(&offset) {
                 self.long(offset).store(0, Relaxed);
             }
         }
@@ -474,6 +474,10 @@ impl<'a> OwnSlot<'a> {
 
     pub(crate) fn holders(&self) -> &'a AtomicU64 {
         self.long(at::HOLDERS)
+    }
+
+    pub(crate) fn claim(&self) -> &'a AtomicU64 {
+        self.long(at::CLAIM)
     }
 
     /// Notes the other end.

@@ -157,7 +157,7 @@ fn open_side(state: &State, fd: c_int, plain: Plain, local: SocketAddr) -> Outco
     let object = object::new(Kind::Datagrams, met.slot);
     if let Err(error) = wait_for_answer(state, &object, met.fd.as_raw_fd()) {
         state.arena().let_go(holder, met.slot);
-        state.arena().free(met.slot);
+        state.arena().free(holder, met.slot);
         return Err(error);
     }
     let sets = crate::epoll::withdraw(fd);
@@ -378,6 +378,6 @@ pub(crate) fn close(state: &State, object: &Found, hidden: c_int, last: bool) {
         }
     }
     if stream.is_forgotten() {
-        state.arena().free(object.slot());
+        state.arena().free(state.holder(), object.slot());
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::layout::PROCESSES;
 use crate::pair::SMALL;
+use std::sync::atomic::Ordering::AcqRel;
 
 fn bits(words: &[u64]) -> Vec<u32> {
     let each = |(at, word): (usize, &u64)| {
@@ -30,7 +31,7 @@ fn what_nobody_holds_is_found() {
     arena.leave(two);
     arena.unheld(&mut words);
     assert_eq!(bits(&words), [slots[0], slots[1], slots[129]]);
-    arena.free(slots[1]);
+    arena.free(one, slots[1]);
     arena.unheld(&mut words);
     assert_eq!(bits(&words), [slots[0], slots[129]]);
 }
@@ -47,7 +48,7 @@ fn slots_run_out_and_come_back_as_others() {
     let before = arena.peer(all[7]).generation();
     arena.own(all[7]).set_inode(77);
     assert_eq!(arena.find_inode(77), Some(all[7]));
-    arena.free(all[7]);
+    arena.free(holder, all[7]);
     assert_eq!(arena.find_inode(77), None);
     let ended = arena.peer(all[7]).generation();
     assert_eq!(arena.allocate(holder, 0), Some(all[7]));
@@ -86,7 +87,7 @@ fn the_last_of_two_ends_a_slot_alone() {
         });
         assert!(last[0] != last[1], "{last:?}");
         assert!(arena.is_held(slot), "until it is freed");
-        arena.free(slot);
+        arena.free(one, slot);
     }
 }
 
@@ -96,7 +97,7 @@ fn a_slot_is_held_by_nobody_of_its_use_before() {
     let (one, two) = (arena.enter(1).unwrap(), arena.enter(2).unwrap());
     let slot = arena.allocate(one, 0).unwrap();
     assert!(arena.is_last(one, slot));
-    arena.free(slot);
+    arena.free(one, slot);
     assert_eq!(arena.held_by(one).count(), 0);
     assert_eq!(arena.allocate(two, 0), Some(slot));
     assert_eq!(arena.held_by(one).count(), 0);
@@ -193,7 +194,7 @@ fn of_a_thousand_processes_the_last_ends_a_slot() {
         .into();
     for (n, slot) in [0, 63, 500, 999].into_iter().zip(each) {
         assert!(arena.is_last(all[n], slot), "{n}");
-        arena.free(slot);
+        arena.free(all[n], slot);
     }
     let (last, others) = all.split_last().unwrap();
     for &holder in others {

@@ -287,7 +287,7 @@ fn readiness_in_every_state() {
 fn s4_a_slot_that_is_used_for_something_else_is_the_end() {
     let pair = Pair::new();
     pair.b().send_slice(b"lost").unwrap();
-    pair.b.arena.free(pair.b.slot);
+    pair.b.arena.free(pair.b.holder, pair.b.slot);
     assert_eq!(pair.b.arena.allocate(pair.b.holder, 0), Some(pair.b.slot));
     let (a, mut out) = (pair.a(), [0; 8]);
     assert_eq!(a.receive_slice(&mut out, false), Err(Hindrance::End));

@@ -42,7 +42,7 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
                     let slot = arena.own(object.slot());
                     let listened = slot.state() == slot::State::Listen;
                     let listened = listened && !slot.local().ip().is_loopback();
-                    arena.free(object.slot());
+                    arena.free(state.holder(), object.slot());
                     if listened && !kept {
                         listen::withdraw(state);
                     }
@@ -81,7 +81,7 @@ fn end_stream(state: &State, object: &Object, fd: c_int) {
     arena.let_go(state.holder(), object.slot());
     match object.theirs_shared() {
         _ if forgotten => {
-            arena.free_use(object.slot(), generation);
+            arena.free_use(state.holder(), object.slot(), generation);
         }
         theirs => {
             if let Some(theirs) = theirs {
@@ -93,7 +93,7 @@ fn end_stream(state: &State, object: &Object, fd: c_int) {
             }
         }
     }
-    state.lingering().collect(arena);
+    state.lingering().collect(arena, state.holder());
 }
 
 /// Keeps the socket behind `fd` for those who sleep. False when there is no descriptor left.
