@@ -1,6 +1,6 @@
 //! What runs before the program's `main`.
 
-use crate::{border, calls, passing, state};
+use crate::{border, calls, loader, passing, state};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -12,6 +12,8 @@ extern "C" fn begin() {
         calls::prepare_forks();
         passing::adopt_inherited(state);
         state::is_complete(state);
-        let _ = border::raise();
+        if border::raise().is_ok() {
+            loader::set_loader(border::own_file().and_then(loader::find_loader));
+        }
     }
 }

@@ -13,6 +13,7 @@
 //! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `wishes.rs`: which of them are the
 //!   program's own; `datagrams.rs`: UDP
 //! * `border/`: system calls that are made without a name: the program's own, the C library's
+//! * `loader/`: static programs, into which ld.so does not bring this library
 //! * `interfaces.rs`: our addresses among those of interfaces
 //! * `note.rs`: what became of sockets, for `gannet run -v`
 //! * `real.rs`: the C library's own functions; `begin.rs`: what runs before `main`
@@ -43,6 +44,7 @@ mod info;
 mod interfaces;
 mod lead;
 mod listen;
+mod loader;
 mod note;
 mod object;
 mod open;

@@ -1,8 +1,9 @@
 //! Raising the border.
 
 use super::{gate, signals, sites, thread};
-use libc::{c_int, c_void};
+use libc::{c_char, c_int, c_void};
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -111,20 +112,34 @@ fn threads() -> Option<usize> {
 
 /// This library's code in memory.
 pub(super) fn own_code() -> (usize, usize) {
+    let found = find_own();
+    (found.from, found.to)
+}
+
+/// This library's file, as ld.so was told of it.
+pub(crate) fn own_file() -> Option<&'static CStr> {
+    let name = find_own().name;
+    // SAFETY: ld.so's string, which lives as long as the library is loaded.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
+
+fn find_own() -> Code {
     let mut found = Code {
         inside: raise as *const () as usize,
         from: 0,
         to: 0,
+        name: std::ptr::null(),
     };
     // SAFETY: `visit` is made for it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
-    (found.from, found.to)
+    found
 }
 
 struct Code {
     inside: usize,
     from: usize,
     to: usize,
+    name: *const c_char,
 }
 
 unsafe extern "C" fn visit(
@@ -142,6 +157,7 @@ unsafe extern "C" fn visit(
         let executable = header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
         if executable && (from..to).contains(&code.inside) {
             (code.from, code.to) = (from, to);
+            code.name = info.dlpi_name;
             return 1;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::gate::Words;
 use super::thread::{self, Child, Thread};
-use super::{arm, forking};
+use super::{arm, forking, tls};
 use crate::calls;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,6 +34,10 @@ pub(super) extern "C" fn prepare(words: &Words) -> isize {
     let Ok(block) = thread::take() else {
         return -(libc::ENOMEM as isize);
     };
+    if tls::prepare(kind, block).is_err() {
+        block.release();
+        return -(libc::ENOMEM as isize);
+    }
     block.child.store(kind as u32, Relaxed);
     thread::current().child_made.store(kind as u32, Relaxed);
     // A call of the C library's `fork` runs its handlers, ours among them.
@@ -74,8 +78,13 @@ fn kind_of_last() -> Child {
 /// In the child, on its own stack.
 pub(super) extern "C" fn child(own: &'static Thread) {
     match own.child.load(Relaxed) {
-        n if n == Child::Thread as u32 => arm(),
+        n if n == Child::Thread as u32 => {
+            tls::begin(own);
+            arm();
+        }
         n if n == Child::Fork as u32 => {
+            tls::begin(own);
+            tls::inherit(own);
             thread::only(own);
             arm();
             if own.prepared.load(Relaxed) == 0 {

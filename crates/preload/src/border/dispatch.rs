@@ -1,15 +1,15 @@
 //! Which system calls concern the library, and what becomes of them.
 
 use super::gate::{self, Words};
-use super::{arm, forking, signals, sites, thread};
+use super::{arm, forking, hosted, signals, sites, thread};
 use crate::calls::direct;
 use crate::errno;
 use crate::object::{self, Object};
 use gannet_local::sandbox;
 use libc::{c_int, c_long};
 use rustix::fd::BorrowedFd;
-use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicPtr, AtomicU8};
 
 /// Numbers from here on concern nothing.
 pub(super) const NUMBERS: usize = 512;
@@ -34,7 +34,14 @@ pub(super) enum Kind {
 pub(super) static DESCRIPTORS: &[AtomicPtr<Object>; object::TABLE] = &object::DESCRIPTORS;
 
 /// The kind of each number.
-pub(super) static KINDS: [Kind; NUMBERS] = kinds();
+pub(super) static KINDS: [AtomicU8; NUMBERS] = kinds();
+
+/// Calls of these numbers concern the library from now on, at sites that are looked at from now on.
+pub(super) fn add(numbers: &[c_long]) {
+    for kind in numbers.iter().filter_map(|n| KINDS.get(*n as usize)) {
+        kind.store(Kind::Any as u8, Relaxed);
+    }
+}
 
 const FIRST: &[c_long] = &[
     libc::SYS_read,
@@ -83,6 +90,7 @@ const ANY: &[c_long] = &[
     libc::SYS_epoll_create,
     libc::SYS_epoll_create1,
     libc::SYS_execve,
+    libc::SYS_execveat,
     libc::SYS_prctl,
     libc::SYS_seccomp,
     libc::SYS_rt_sigaction,
@@ -99,8 +107,8 @@ const CLONE: &[c_long] = &[
     libc::SYS_vfork,
 ];
 
-const fn kinds() -> [Kind; NUMBERS] {
-    let mut table = [Kind::Foreign; NUMBERS];
+const fn kinds() -> [AtomicU8; NUMBERS] {
+    let mut table = [const { AtomicU8::new(Kind::Foreign as u8) }; NUMBERS];
     set(&mut table, FIRST, Kind::First);
     set(&mut table, ANY, Kind::Any);
     set(&mut table, CLONE, Kind::Clone);
@@ -108,17 +116,23 @@ const fn kinds() -> [Kind; NUMBERS] {
     table
 }
 
-const fn set(table: &mut [Kind; NUMBERS], numbers: &[c_long], kind: Kind) {
+const fn set(table: &mut [AtomicU8; NUMBERS], numbers: &[c_long], kind: Kind) {
     let mut n = 0;
     while n < numbers.len() {
-        table[numbers[n] as usize] = kind;
+        table[numbers[n] as usize] = AtomicU8::new(kind as u8);
         n += 1;
     }
 }
 
 /// The kind of call `n`.
 pub(super) fn kind(n: usize) -> Kind {
-    KINDS.get(n).copied().unwrap_or(Kind::Foreign)
+    match KINDS.get(n).map_or(0, |kind| kind.load(Relaxed)) {
+        1 => Kind::First,
+        2 => Kind::Any,
+        3 => Kind::Clone,
+        4 => Kind::Exit,
+        _ => Kind::Foreign,
+    }
 }
 
 /// A call that may concern the library, from the entry code: its outcome as the kernel gives it.
@@ -158,6 +172,10 @@ unsafe fn answer(words: &Words) -> isize {
             libc::SYS_rt_sigsuspend if signals::blocks_ours(a) => return signals::wait(words, 1),
             libc::SYS_rt_sigsuspend => return native(n),
             libc::SYS_mmap => return map(words),
+            libc::SYS_brk => return hosted::brk(words),
+            libc::SYS_readlink | libc::SYS_readlinkat | libc::SYS_open | libc::SYS_openat => {
+                return hosted::named(words).unwrap_or_else(|| native(n));
+            }
             libc::SYS_seccomp | libc::SYS_prctl => return filtered(words),
             _ => {}
         }

@@ -10,6 +10,7 @@
 //! when the listener does: so it is followed which descriptors the child moves where.
 
 use super::gate::kernel;
+use crate::loader::{self, TakeOver};
 use crate::object;
 use crate::state::{self, State};
 use crate::{calls, errno};
@@ -27,6 +28,8 @@ pub(super) struct Forking {
     strings: Vec<CString>,
     /// The environment, and its length in bytes: made by the child, given back by its parent.
     environment: Cell<(usize, usize)>,
+    /// The same of the arguments for the loader.
+    arguments: Cell<(usize, usize)>,
     moves: Moves,
 }
 
@@ -51,6 +54,7 @@ pub(super) extern "C" fn begin() {
         entry,
         strings,
         environment: Cell::new((0, 0)),
+        arguments: Cell::new((0, 0)),
         moves: Moves::default(),
     });
     FORKING.set(Box::into_raw(forking));
@@ -64,10 +68,11 @@ pub(super) extern "C" fn end(child: isize) {
     }
     // SAFETY: made by `begin`; the child does not use it any more.
     let forking = unsafe { Box::from_raw(forking) };
-    let (at, len) = forking.environment.get();
-    if len > 0 {
-        // SAFETY: mapped by the child in the memory of both.
-        let _ = unsafe { rustix::mm::munmap(at as *mut _, len) };
+    for (at, len) in [forking.environment.get(), forking.arguments.get()] {
+        if len > 0 {
+            // SAFETY: mapped by the child in the memory of both.
+            let _ = unsafe { rustix::mm::munmap(at as *mut _, len) };
+        }
     }
     let Some(made) = forking.entry else { return };
     match u32::try_from(child) {
@@ -89,12 +94,8 @@ impl Forking {
         let mut words = *words;
         match n as libc::c_long {
             libc::SYS_dup2 | libc::SYS_dup3 if fd != to => self.make_way(to),
-            libc::SYS_execve => {
-                // SAFETY: as the caller says.
-                if let Some(envp) = unsafe { self.environment(c as *const *const c_char) } {
-                    words[3] = envp;
-                }
-            }
+            // SAFETY: as the caller says.
+            libc::SYS_execve => unsafe { self.execute(&mut words) },
             _ => {}
         }
         // SAFETY: as the caller says.
@@ -114,6 +115,28 @@ impl Forking {
             _ => {}
         }
         outcome
+    }
+
+    /// `execve`: with what the new image needs, and the loader in place of a static program.
+    ///
+    /// # Safety
+    /// As the call's.
+    unsafe fn execute(&self, words: &mut [usize; 7]) {
+        let [_, path, argv, envp, ..] = *words;
+        let (argv, envp) = (argv as *const _, envp as *const *const c_char);
+        // SAFETY: as the caller says.
+        let instead = unsafe { loader::take_over(path as *const c_char, argv) };
+        let variable = instead.as_ref().map(TakeOver::variable);
+        // SAFETY: as the caller says.
+        let Some(envp) = (unsafe { self.environment(envp, variable) }) else {
+            return;
+        };
+        words[3] = envp;
+        if let Some(instead) = instead {
+            words[1] = instead.path().addr();
+            words[2] = instead.argv().addr();
+            self.arguments.set(instead.into_memory());
+        }
     }
 
     /// Descriptor `to` is about to be taken: a hidden one that is there goes elsewhere.
@@ -152,7 +175,11 @@ impl Forking {
     ///
     /// # Safety
     /// As `execve`'s `envp`.
-    unsafe fn environment(&self, envp: *const *const c_char) -> Option<usize> {
+    unsafe fn environment(
+        &self,
+        envp: *const *const c_char,
+        variable: Option<*const c_char>,
+    ) -> Option<usize> {
         use rustix::mm::{MapFlags, ProtFlags};
         if errno::is_nowhere(envp) {
             return None;
@@ -162,7 +189,7 @@ impl Forking {
         while unsafe { !(*envp.add(count)).is_null() } {
             count += 1;
         }
-        let len = (count + self.strings.len() + 1) * size_of::<*const c_char>();
+        let len = (count + self.strings.len() + 2) * size_of::<*const c_char>();
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let null = std::ptr::null_mut();
         // SAFETY: new memory.
@@ -173,9 +200,13 @@ impl Forking {
         unsafe {
             let given = std::slice::from_raw_parts(envp, count);
             let given = given.iter().copied();
-            let given = given.filter(|text| !state::is_entry(CStr::from_ptr(*text)));
+            let given = given.filter(|text| {
+                let text = CStr::from_ptr(*text);
+                !state::is_entry(text) && !loader::is_variable(text)
+            });
             let missing = self.strings.iter().filter(|text| !has(envp, count, text));
             let all = given.chain(missing.map(|text| text.as_ptr()));
+            let all = variable.into_iter().chain(all);
             for (n, text) in all.enumerate() {
                 at.cast::<*const c_char>().add(n).write(text);
             }

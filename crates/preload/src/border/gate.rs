@@ -50,6 +50,34 @@ pub(crate) unsafe fn kernel(words: &Words) -> isize {
     outcome
 }
 
+/// The library's thread-local storage, where the program has another C library or none: rax is lost.
+macro_rules! to_library {
+    () => {
+        concat!(
+            "cmp qword ptr gs:[{library_tls}], 0\n",
+            "je 9f\n",
+            "rdfsbase rax\n",
+            "mov gs:[{program_tls}], rax\n",
+            "mov rax, gs:[{library_tls}]\n",
+            "wrfsbase rax\n",
+            "9:\n",
+        )
+    };
+}
+
+/// The program's thread-local storage again: rax is lost.
+macro_rules! to_program {
+    () => {
+        concat!(
+            "cmp qword ptr gs:[{library_tls}], 0\n",
+            "je 9f\n",
+            "mov rax, gs:[{program_tls}]\n",
+            "wrfsbase rax\n",
+            "9:\n",
+        )
+    };
+}
+
 /// Pushes what a system call keeps onto the library's stack, and saves the vectors.
 macro_rules! save {
     () => {
@@ -61,6 +89,7 @@ macro_rules! save {
             "mov eax, dword ptr [rip + {parts}]\n",
             "xor edx, edx\n",
             "xsavec64 [rdi + {vectors}]\n",
+            to_library!(),
         )
     };
 }
@@ -69,6 +98,7 @@ macro_rules! save {
 macro_rules! restore {
     () => {
         concat!(
+            to_program!(),
             "mov rdi, gs:[{this}]\n",
             "mov eax, dword ptr [rip + {parts}]\n",
             "xor edx, edx\n",
@@ -137,6 +167,8 @@ pub(super) unsafe extern "C" fn enter_marked() {
         stack = const at::STACK,
         this = const at::THIS,
         vectors = const at::VECTORS,
+        library_tls = const at::LIBRARY_TLS,
+        program_tls = const at::PROGRAM_TLS,
         parts = sym VECTOR_PARTS,
         take = sym dispatch::take,
     )
@@ -200,6 +232,7 @@ pub(super) unsafe extern "C" fn enter_clone_marked() {
         "mov eax, dword ptr [rip + {parts}]",
         "xor edx, edx",
         "xrstor64 [rdi + {vectors}]",
+        to_program!(),
         "mov rax, [rsp]",
         "mov rdi, [rsp + 8]",
         "mov rsi, [rsp + 16]",
@@ -218,7 +251,8 @@ pub(super) unsafe extern "C" fn enter_clone_marked() {
         "jz {begin}",
         "mov rsp, gs:[{frame}]",
         "mov [rsp], rax",
-        "mov rdi, rax",
+        to_library!(),
+        "mov rdi, [rsp]",
         "mov rsi, r9",
         "call {done}",
         "mov rax, [rsp]",
@@ -235,6 +269,8 @@ pub(super) unsafe extern "C" fn enter_clone_marked() {
         vectors = const at::VECTORS,
         registers = const at::REGISTERS,
         back = const at::BACK,
+        library_tls = const at::LIBRARY_TLS,
+        program_tls = const at::PROGRAM_TLS,
         parts = sym VECTOR_PARTS,
         prepare = sym clone::prepare,
         done = sym clone::done,
@@ -260,12 +296,14 @@ unsafe extern "C" fn begin_child() {
         "mov eax, dword ptr [rip + {parts}]",
         "xor edx, edx",
         "xsavec64 [r9 + {vectors}]",
+        to_library!(),
         "mov rdi, r9",
         "call {child}",
         "mov r9, gs:[{this}]",
         "mov eax, dword ptr [rip + {parts}]",
         "xor edx, edx",
         "xrstor64 [r9 + {vectors}]",
+        to_program!(),
         "mov rdi, [r9 + {registers}]",
         "mov rsi, [r9 + {registers} + 8]",
         "mov rdx, [r9 + {registers} + 16]",
@@ -280,6 +318,8 @@ unsafe extern "C" fn begin_child() {
         vectors = const at::VECTORS,
         registers = const at::REGISTERS,
         back = const at::BACK,
+        library_tls = const at::LIBRARY_TLS,
+        program_tls = const at::PROGRAM_TLS,
         parts = sym VECTOR_PARTS,
         set_gs = const arm::ARCH_SET_GS,
         arch_prctl = const libc::SYS_arch_prctl,

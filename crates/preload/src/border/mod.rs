@@ -8,6 +8,7 @@
 //! * `dispatch.rs`: which calls concern the library, and what becomes of them
 //! * `clone.rs`: threads and children; `forking.rs`: a child in its parent's memory
 //! * `signals.rs`: signal actions and masks, as far as the border depends on them
+//! * `tls.rs`, `hosted.rs`: a static program's own thread-local storage, `brk` and name
 //! * `thread.rs`: the stack and the words that each thread has for all this
 //!
 //! ```text
@@ -25,11 +26,14 @@ mod clone;
 mod dispatch;
 mod forking;
 mod gate;
+mod hosted;
 mod signals;
 mod sites;
 mod thread;
+mod tls;
 mod trap;
 
-pub(crate) use arm::{is_raised, raise};
+pub(crate) use arm::{is_raised, own_file, raise};
 pub(crate) use dispatch::{is_answering, leave_to_kernel, passed};
 pub(crate) use gate::kernel as system_call;
+pub(crate) use hosted::{Hosted, host, program_if_named};

@@ -4,7 +4,7 @@
 //! for those that a filter (seccomp) sends.
 
 use super::gate::{self, Words};
-use super::trap;
+use super::tls;
 use libc::{c_int, c_void, siginfo_t};
 use rustix::io::Errno;
 use std::sync::atomic::AtomicUsize;
@@ -31,7 +31,7 @@ static WANTED: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// Installs the handler by which calls arrive, and takes SIGSYS out of the mask.
 pub(super) fn begin() -> Result<(), Errno> {
     let action = Action {
-        handler: trap::on_sigsys as *const () as usize,
+        handler: tls::on_sigsys as *const () as usize,
         flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | SA_RESTORER,
         restorer: gate::signal_return as *const () as usize,
         mask: 0,
@@ -116,19 +116,28 @@ pub(super) unsafe fn action(words: &Words) -> isize {
         }
         return 0;
     }
+    let before = tls::handler(signal);
+    // SAFETY: the caller's place, if the kernel has written there.
+    let show = |outcome: isize| unsafe {
+        if let Some(old) = old.as_mut().filter(|_| outcome == 0) {
+            old.handler = tls::shown(old.handler, before);
+        }
+        outcome
+    };
     if new.is_null() {
         // SAFETY: passed on.
-        return unsafe { gate::kernel(words) };
+        return show(unsafe { gate::kernel(words) });
     }
     // SAFETY: the caller's place.
     let mut changed = unsafe { new.read_unaligned() };
     changed.mask &= !SIGSYS_BIT;
+    changed.handler = tls::set_handler(signal, changed.handler);
     if changed.flags & SA_RESTORER != 0 {
         changed.restorer = gate::signal_return as *const () as usize;
     }
     let place = (&raw const changed).addr();
     // SAFETY: passed on, but for the action, which is ours.
-    unsafe { gate::kernel(&[n, signal, place, old.addr(), len, 0, 0]) }
+    show(unsafe { gate::kernel(&[n, signal, place, old.addr(), len, 0, 0]) })
 }
 
 /// `rt_sigprocmask`.
@@ -181,11 +190,9 @@ pub(super) fn foreign(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
         return;
     }
     if wanted.handler != libc::SIG_DFL {
-        type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
         // SAFETY: the program said that this is its handler; without SA_SIGINFO it ignores the
         // further arguments.
-        let handler: Handler = unsafe { std::mem::transmute(wanted.handler) };
-        return handler(signal, info, context);
+        return unsafe { tls::call_handler(signal, info, context, wanted.handler) };
     }
     let action = Action {
         flags: SA_RESTORER,

@@ -70,6 +70,13 @@ pub(super) struct Thread {
     call: [AtomicUsize; 2],
     /// The C library's `fork` does what a fork needs besides.
     pub(super) prepared: AtomicU32,
+    /// Where the library's thread-local storage is for this thread while the program has another C
+    /// library or none (static programs); else 0. See `tls.rs`.
+    pub(super) library_tls: AtomicUsize,
+    /// The program's, while the library works for this thread.
+    program_tls: AtomicUsize,
+    /// What was made for this block.
+    pub(super) own_tls: AtomicUsize,
     vectors: Vectors,
 }
 
@@ -91,13 +98,15 @@ pub(super) mod at {
     pub(in super::super) const REGISTERS: usize = offset_of!(Thread, child_registers);
     pub(in super::super) const BACK: usize = offset_of!(Thread, child_back);
     pub(in super::super) const FREE: usize = offset_of!(Thread, free);
+    pub(in super::super) const LIBRARY_TLS: usize = offset_of!(Thread, library_tls);
+    pub(in super::super) const PROGRAM_TLS: usize = offset_of!(Thread, program_tls);
     pub(in super::super) const VECTORS: usize = offset_of!(Thread, vectors);
 }
 
 static ALL: AtomicPtr<Thread> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Every block there is, used or free.
-fn all() -> impl Iterator<Item = &'static Thread> {
+pub(super) fn all() -> impl Iterator<Item = &'static Thread> {
     let mut at = ALL.load(Acquire);
     std::iter::from_fn(move || {
         // SAFETY: blocks live for ever; `next` is set before a block is in the list.
@@ -120,6 +129,7 @@ pub(super) fn take() -> Result<&'static Thread, Errno> {
     thread.inside.store(0, Relaxed);
     thread.native.store(0, Relaxed);
     thread.prepared.store(0, Relaxed);
+    thread.library_tls.store(0, Relaxed);
     thread.set_passing([usize::MAX; 2]);
     Ok(thread)
 }

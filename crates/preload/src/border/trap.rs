@@ -30,7 +30,7 @@ impl Registers<'_> {
     }
 }
 
-/// The handler.
+/// The handler, on the library's thread-local storage.
 pub(super) extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel's.
     let is_call = unsafe { (*info).si_code } == SYS_USER_DISPATCH;

@@ -20,7 +20,7 @@
 use super::stdio;
 use crate::object::{self, Kind};
 use crate::state::{self, State};
-use crate::{datagrams, epoll, real};
+use crate::{border, datagrams, epoll, loader, real};
 use gannet_local::service::{self, Question};
 use gannet_local::{Made, UNKNOWN};
 use libc::{c_char, c_int, pid_t};
@@ -210,8 +210,9 @@ unsafe fn completed(state: &State, envp: *const *const c_char, entry: Option<Mad
     // SAFETY: as the caller says.
     unsafe {
         while !at.is_null() && !(*at).is_null() {
-            // An entry that was made for this process is not its child's.
-            if !state::is_entry(CStr::from_ptr(*at)) {
+            // An entry that was made for this process is not its child's, nor is its name.
+            let text = CStr::from_ptr(*at);
+            if !state::is_entry(text) && !loader::is_variable(text) {
                 pointers.push(*at);
             }
             at = at.add(1);
@@ -264,11 +265,27 @@ unsafe fn exec(
     envp: *const *const c_char,
     call: impl FnOnce(*const *const c_char) -> c_int,
 ) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { exec_with(envp, None, call) }
+}
+
+/// As [`exec`], with one more string in the environment.
+///
+/// # Safety
+/// As `execve`'s `envp`.
+unsafe fn exec_with(
+    envp: *const *const c_char,
+    more: Option<*const c_char>,
+    call: impl FnOnce(*const *const c_char) -> c_int,
+) -> c_int {
     let Some(state) = state::get() else {
         return call(envp);
     };
     // SAFETY: as the caller says.
-    let environment = unsafe { completed(state, envp, None) };
+    let mut environment = unsafe { completed(state, envp, None) };
+    if let Some(more) = more {
+        environment.pointers.insert(0, more);
+    }
     keep_hidden(true);
     let failed = call(environment.pointers.as_ptr());
     let error = crate::errno::get();
@@ -287,6 +304,17 @@ unsafe extern "C" fn execve(
     argv: *const *const c_char,
     envp: *const *const c_char,
 ) -> c_int {
+    // By name it comes here a second time, by the border.
+    if border::is_answering()
+        // SAFETY: the caller's arguments.
+        && let Some(instead) = unsafe { loader::take_over(path, argv) }
+    {
+        let (path, argv) = (instead.path(), instead.argv());
+        // SAFETY: the loader's path and the arguments for it.
+        let call = |envp| unsafe { real::execve(path, argv, envp) };
+        // SAFETY: the caller's environment.
+        return unsafe { exec_with(envp, Some(instead.variable()), call) };
+    }
     // SAFETY: passed on.
     unsafe { exec(envp, |envp| real::execve(path, argv, envp)) }
 }

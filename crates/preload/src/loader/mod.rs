@@ -1,0 +1,23 @@
+//! Static programs. The kernel cannot bring this library into them: they have no `ld.so` that
+//! would read `LD_PRELOAD`. So a small dynamic program, `gannet-loader`, is executed in their place
+//! with the same arguments; it begins with this library as any other, and hands over to `load.rs`.
+//!
+//! * `take_over.rs`: whether what is to be executed is static, at every `execve`
+//! * `load.rs`: the program's segments in memory, and its beginning
+//! * `auxiliary.rs`: the kernel's words to a new program, made to speak of this one
+
+mod auxiliary;
+mod load;
+mod take_over;
+
+pub(crate) use load::find_loader;
+pub(crate) use take_over::{TakeOver, set_loader, take_over};
+
+/// The variable that names the program to the loader. The program sees it, as it sees the others.
+pub(crate) const VARIABLE: &str = "GANNET_LOAD";
+
+/// Whether a string of an environment is that variable.
+pub(crate) fn is_variable(text: &std::ffi::CStr) -> bool {
+    let rest = text.to_bytes().strip_prefix(VARIABLE.as_bytes());
+    rest.is_some_and(|rest| rest.starts_with(b"="))
+}
