@@ -32,15 +32,10 @@ pub(super) fn entries() -> Vec<Entry> {
 #[rustfmt::skip]
 const PROGRAMS: &[(&str, [&str; 3])] = &[
     ("static-program", [
-        "the program is linked statically: there is no library call to take over",
-        "built with -static, by musl's tools, or for containers",
-        "the distribution's package of it, which is dynamic"]),
-    ("go-program", [
-        "Go's own runtime makes its system calls itself, past the C library; that is taken over in \
-         programs with cgo, which have the C library in them to load ours",
-        "CGO_ENABLED=0, no C compiler where it was built (then Go leaves cgo out in silence), or a \
-         program that imports neither net nor os/user nor C",
-        "CGO_ENABLED=1 go build, with a C compiler; ldd says whether libc.so.6 is in it"]),
+        "the program is linked statically, and what carries such programs is not at hand: \
+         gannet-loader beside the library, Linux 5.9, system calls taken over where they are made",
+        "an installation without gannet-loader; GANNET_INTERCEPT=symbols; a damaged file",
+        "the message's second line; unset GANNET_INTERCEPT"]),
     ("setuid-program", [
         "the program changes its user or group: the loader ignores LD_PRELOAD for it",
         "ping, sudo and their like",

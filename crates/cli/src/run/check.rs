@@ -1,5 +1,5 @@
-//! Whether a program can be carried. The library takes over calls of the C library, so there must
-//! be one, the right one, and the loader must be willing.
+//! Whether a program can be carried. ld.so brings the library into a program, so there must be the
+//! right one, and it must be willing; static programs have a loader of our own.
 
 use std::fs;
 use std::io;
@@ -11,6 +11,7 @@ use rustix::process::{getgid, getuid};
 
 use super::elf::{self, Elf, Image};
 use super::find::Found;
+use super::static_program;
 
 /// Why a program stays with the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,17 +33,22 @@ fn verdict(code: &'static str, why: impl Into<String>, hint: &'static str) -> Ve
     }
 }
 
-/// Why `found` stays with the kernel, if it does.
-pub(super) fn check(found: &Found) -> Option<Verdict> {
+/// Why `found` stays with the kernel, if it does. `library` is what is loaded into programs.
+pub(super) fn check(found: &Found, library: Option<&Path>) -> Option<Verdict> {
     let ours = match elf::read(Path::new("/proc/self/exe")) {
         Ok(Image::Elf(elf)) => Some(elf),
         _ => None,
     };
     let mut images = found.images.iter();
-    images.find_map(|(path, image)| judge(path, image, ours.as_ref()))
+    images.find_map(|(path, image)| judge(path, image, ours.as_ref(), library))
 }
 
-fn judge(path: &Path, image: &io::Result<Image>, ours: Option<&Elf>) -> Option<Verdict> {
+fn judge(
+    path: &Path,
+    image: &io::Result<Image>,
+    ours: Option<&Elf>,
+    library: Option<&Path>,
+) -> Option<Verdict> {
     let elf = match image {
         Ok(Image::Elf(elf)) => elf,
         // what the kernel makes of it shows when it starts
@@ -61,7 +67,7 @@ fn judge(path: &Path, image: &io::Result<Image>, ours: Option<&Elf>) -> Option<V
         }
     };
     let loaded = ours.and_then(|ours| alien(elf, ours));
-    let loaded = loaded.or_else(|| unloaded(path, elf));
+    let loaded = loaded.or_else(|| unloaded(path, elf, library));
     loaded.or_else(|| secure(path).ok().flatten())
 }
 
@@ -91,23 +97,12 @@ fn alien(elf: &Elf, ours: &Elf) -> Option<Verdict> {
 }
 
 /// A program into which glibc's loader does not bring the library.
-fn unloaded(path: &Path, elf: &Elf) -> Option<Verdict> {
-    if elf.go && elf.interpreter.is_none() {
-        let why = "Go's runtime makes its system calls itself, and the C library is not in it to \
-            load ours (built without cgo)";
-        let hint = "CGO_ENABLED=1 go build, where there is a C compiler";
-        return Some(verdict("go-program", why, hint));
-    }
+fn unloaded(path: &Path, elf: &Elf, library: Option<&Path>) -> Option<Verdict> {
     let Some(loader) = &elf.interpreter else {
-        // ld.so started by name is static, too, and loads what we ask for
-        return (!is_glibc(path)).then(|| {
-            let why = "it is linked statically: there is no library call to take over";
-            verdict(
-                "static-program",
-                why,
-                "its distribution's package, or a build without -static",
-            )
-        });
+        let obstacle = is_static(path, elf).then(|| static_program::obstacle(path, library));
+        return obstacle
+            .flatten()
+            .map(|(why, hint)| verdict("static-program", why, hint));
     };
     (!is_glibc(loader)).then(|| Verdict {
         preload: false,
@@ -117,6 +112,11 @@ fn unloaded(path: &Path, elf: &Elf) -> Option<Verdict> {
             "the same program built for glibc",
         )
     })
+}
+
+/// Whether a program is static. ld.so started by name is, too, and loads what we ask for.
+pub(super) fn is_static(path: &Path, elf: &Elf) -> bool {
+    elf.interpreter.is_none() && !is_glibc(path)
 }
 
 /// Whether a loader is glibc's, by its name: ld-linux-x86-64.so.2, ld-linux.so.2, ld64.so.1.

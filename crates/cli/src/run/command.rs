@@ -10,7 +10,7 @@ use gannet_bench::Problem;
 use super::check::{Verdict, check};
 use super::ending::{Failed, code_of};
 use super::plan::Plan;
-use super::{find, launch, library, place};
+use super::{find, launch, library, place, static_program};
 use crate::knobs::{self, Knobs};
 
 #[derive(Debug, Args)]
@@ -78,21 +78,25 @@ fn prepare(arguments: &Arguments) -> Result<Plan, Failed> {
             .first()
             .map_or_else(|| "".as_ref(), OsString::as_os_str),
     )?;
-    let verdict = check(&found);
-    let program = found.path;
+    let library = library::find();
+    let verdict = check(&found, library.as_deref().ok());
+    let program = found.path.clone();
     if let Some(verdict) = verdict.as_ref().filter(|_| arguments.require) {
         let what = format!("cannot carry {}", program.display());
         return Err(said(what, verdict).into());
     }
     let library = match verdict.as_ref().is_none_or(|verdict| verdict.preload) {
-        true => Some(library::find()?),
+        true => Some(library?),
         false => None,
     };
+    let loaded = library.as_deref().filter(|_| verdict.is_none());
+    let loader = loaded.and_then(|library| static_program::loader(&found, library));
     if library.is_some() {
         place::check(&settings)?;
     }
     Ok(Plan {
         program,
+        loader,
         words,
         settings,
         library,

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PT_INTERP, PT_NOTE};
+use object::elf::{ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
 
@@ -31,8 +31,6 @@ pub(super) struct Elf {
     pub(super) machine: u16,
     /// The program that loads it: none for a static one.
     pub(super) interpreter: Option<PathBuf>,
-    /// Built by the usual Go compiler.
-    pub(super) go: bool,
 }
 
 /// Bytes of a script's first line that the kernel looks at.
@@ -41,8 +39,6 @@ const LINE_MAX: u64 = 256;
 const HEADERS_MAX: usize = 512;
 /// Bytes of the longest path that the kernel takes.
 const PATH_MAX: u64 = 4096;
-/// Bytes of notes that are looked at.
-const NOTES_MAX: u64 = 64 << 10;
 
 /// Reads the headers of `path`, an ordinary file.
 pub(super) fn read(path: &Path) -> io::Result<Image> {
@@ -98,7 +94,6 @@ fn inspect<H: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Result
         wide: header.is_class_64(),
         machine: header.e_machine(endian).0,
         interpreter: None,
-        go: false,
     };
     for segment in header.program_headers(endian, data).map_err(say)? {
         let size: u64 = segment.p_filesz(endian).into();
@@ -110,28 +105,10 @@ fn inspect<H: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Result
                 let name = segment.interpreter(endian, data).map_err(say)?;
                 elf.interpreter = name.map(path_of);
             }
-            PT_NOTE if size <= NOTES_MAX => elf.go |= is_go(segment, endian, data),
             _ => {}
         }
     }
     Ok(elf)
-}
-
-/// Whether the notes have the identification that Go's linker writes. Notes that cannot be read
-/// mean nothing: the loader does not read them either.
-fn is_go<P>(segment: &P, endian: Endianness, data: &ReadCache<File>) -> bool
-where
-    P: ProgramHeader<Endian = Endianness>,
-{
-    let Ok(Some(mut notes)) = segment.notes(endian, data) else {
-        return false;
-    };
-    while let Ok(Some(note)) = notes.next() {
-        if note.name() == b"Go" {
-            return true;
-        }
-    }
-    false
 }
 
 #[cfg(test)]

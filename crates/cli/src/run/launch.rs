@@ -60,7 +60,7 @@ fn carrier(plan: &Plan) -> Result<Option<Started>, Failed> {
 
 fn begin(plan: &Plan, carrier: Option<Started>, inherited: Inherited) -> io::Result<ExitStatus> {
     let asked_to_end = catch_signals()?;
-    let mut command = Command::new(&plan.program);
+    let mut command = Command::new(plan.loader.as_ref().unwrap_or(&plan.program));
     if let Some((name, arguments)) = plan.words.split_first() {
         command.arg0(name).args(arguments);
     }

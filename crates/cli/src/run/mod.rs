@@ -7,6 +7,7 @@
 //! | `find.rs` | the program in PATH, the interpreters of scripts |
 //! | `elf.rs` | what an executable file says of itself |
 //! | `check.rs` | whether a program can be carried, and why not |
+//! | `static_program.rs` | whether a static program can be loaded, and by what |
 //! | `library.rs` | where the library lies that carries it |
 //! | `place.rs` | whether the link, its interface and the address will do |
 //! | `plan.rs` | everything decided: what is started, and how |
@@ -24,6 +25,7 @@ mod launch;
 mod library;
 mod place;
 mod plan;
+mod static_program;
 
 pub(crate) use command::{Arguments, run};
 pub(crate) use ending::OWN_FAILURE;

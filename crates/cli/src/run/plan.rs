@@ -7,6 +7,7 @@ use gannet::settings::{HANDOVER, Settings};
 
 use super::check::Verdict;
 use super::library::preload_with;
+use super::static_program::VARIABLE;
 
 /// Says in the environment of the programs that `-v` was given.
 const VERBOSE: &str = "GANNET_RUN_VERBOSE";
@@ -16,6 +17,8 @@ const VERBOSE: &str = "GANNET_RUN_VERBOSE";
 pub(crate) struct Plan {
     /// The file that is executed.
     pub(crate) program: PathBuf,
+    /// What is executed in its place: the loader, where the program is static.
+    pub(crate) loader: Option<PathBuf>,
     /// The words of the command, its name first, as they were written.
     pub(crate) words: Vec<OsString>,
     /// The settings of the host.
@@ -40,6 +43,9 @@ impl Plan {
             ("LD_PRELOAD", preload),
             (HANDOVER, self.settings.handover().into()),
         ];
+        if self.loader.is_some() {
+            all.push((VARIABLE, self.program.clone().into_os_string()));
+        }
         if self.verbose {
             all.push((VERBOSE, "1".into()));
         }

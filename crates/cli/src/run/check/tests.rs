@@ -1,7 +1,7 @@
 //! Verdicts on files made by hand, and on programs of this machine.
 
 use super::*;
-use crate::run::elf::tests::{GO_NOTE, elf64};
+use crate::run::elf::tests::elf64;
 use crate::run::find;
 use std::ffi::OsStr;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -16,7 +16,7 @@ fn file(directory: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 fn verdict_on(path: &Path) -> Option<Verdict> {
-    let verdict = check(&find::find(path.as_os_str()).expect("it exists"));
+    let verdict = check(&find::find(path.as_os_str()).expect("it exists"), None);
     if let Some(verdict) = &verdict {
         assert!(crate::explain::is_known(verdict.code), "{}", verdict.code);
     }
@@ -41,7 +41,6 @@ fn programs_made_by_hand() {
     let glibc: (u32, &[u8]) = (3, b"/lib64/ld-linux-x86-64.so.2\0");
     let store: (u32, &[u8]) = (3, b"/nix/store/abc-glibc-2.40/lib/ld-linux-aarch64.so.1\0");
     let musl: (u32, &[u8]) = (3, b"/lib/ld-musl-x86_64.so.1\0");
-    let go: (u32, &[u8]) = (4, GO_NOTE);
     type Row<'a> = (&'a str, Vec<u8>, Option<(&'a str, bool)>);
     let rows: &[Row<'_>] = &[
         ("plain", elf64(ours, &[glibc]), None),
@@ -49,8 +48,6 @@ fn programs_made_by_hand() {
         ("static", elf64(ours, &[]), Some(("static-program", true))),
         ("ld-linux-x86-64.so.2", elf64(ours, &[]), None),
         ("musl", elf64(ours, &[musl]), Some(("other-libc", false))),
-        ("go", elf64(ours, &[go]), Some(("go-program", true))),
-        ("cgo", elf64(ours, &[glibc, go]), None),
         (
             "alien",
             elf64(ours ^ 1, &[glibc]),
@@ -81,7 +78,7 @@ fn programs_made_by_hand() {
 fn programs_of_this_machine() {
     for name in ["true", "sh", "env"] {
         let found = find::find(OsStr::new(name)).expect("every machine has it");
-        assert_eq!(check(&found), None, "{name}");
+        assert_eq!(check(&found, None), None, "{name}");
     }
 }
 
@@ -98,7 +95,24 @@ fn a_program_linked_statically() {
         Ok(output) if output.status.success() => {}
         other => return eprintln!("skipped: cc -static does not work here: {other:?}"),
     }
-    assert_eq!(code(&program), Some("static-program"));
+    assert_eq!(code(&program), Some("static-program"), "without a library");
+    let library = file(root.path(), "library.so", b"");
+    let found = find::find(program.as_os_str()).expect("it exists");
+    let verdict = |found| check(found, Some(library.as_path()));
+    let missing = verdict(&found).expect("without a loader");
+    assert!(
+        missing.why.contains("gannet-loader is missing"),
+        "{missing:?}"
+    );
+    let loader = file(root.path(), "gannet-loader", b"");
+    assert_eq!(verdict(&found), None, "with one");
+    assert_eq!(static_program::loader(&found, &library), Some(loader));
+
+    let whole = fs::read(&program).unwrap();
+    let cut = file(root.path(), "cut", &whole[..whole.len() / 4]);
+    let found = find::find(cut.as_os_str()).expect("it exists");
+    let damaged = verdict(&found).expect("the end is missing");
+    assert!(damaged.why.contains("the end of the file"), "{damaged:?}");
 }
 
 /// As root somebody else's program can be made; another user finds root's in the system.

@@ -48,11 +48,7 @@ fn elf32(machine: u16) -> Vec<u8> {
     file
 }
 
-/// A note as Go's linker writes it.
-pub(in crate::run) const GO_NOTE: &[u8] = b"\x04\0\0\0\x04\0\0\0\x04\0\0\0Go\0\0abcd";
-
 const INTERP: u32 = 3;
-const NOTE: u32 = 4;
 
 fn image(bytes: &[u8]) -> Image {
     let directory = tempfile::tempdir().unwrap();
@@ -63,34 +59,20 @@ fn image(bytes: &[u8]) -> Image {
 
 #[test]
 fn programs() {
-    let program = |interpreter: Option<&str>, go| {
+    let program = |interpreter: Option<&str>| {
         Image::Elf(Elf {
             wide: true,
             machine: 62,
             interpreter: interpreter.map(PathBuf::from),
-            go,
         })
     };
     let loader: (u32, &[u8]) = (INTERP, b"/lib64/ld-linux-x86-64.so.2\0");
     type Row<'a> = (&'a [(u32, &'a [u8])], Image);
     let rows: &[Row<'_>] = &[
-        (&[], program(None, false)),
+        (&[], program(None)),
         (
             &[(1, b"code"), loader],
-            program(Some("/lib64/ld-linux-x86-64.so.2"), false),
-        ),
-        (&[(NOTE, GO_NOTE)], program(None, true)),
-        (
-            &[loader, (NOTE, GO_NOTE)],
-            program(Some("/lib64/ld-linux-x86-64.so.2"), true),
-        ),
-        (
-            &[(NOTE, b"\x04\0\0\0\x04\0\0\0\x01\0\0\0GNU\0abcd")],
-            program(None, false),
-        ),
-        (
-            &[(NOTE, b"\xff\xff\xff\xff\xff\xff\xff\xff")],
-            program(None, false),
+            program(Some("/lib64/ld-linux-x86-64.so.2")),
         ),
     ];
     for (segments, expected) in rows {
@@ -150,7 +132,7 @@ fn a_real_program() {
     let Ok(Image::Elf(elf)) = read(Path::new("/proc/self/exe")) else {
         panic!("an ELF file");
     };
-    assert!(elf.wide == cfg!(target_pointer_width = "64") && !elf.go);
+    assert_eq!(elf.wide, cfg!(target_pointer_width = "64"));
 }
 
 /// Whatever is damaged, the answer comes soon and is one of the known ones.
