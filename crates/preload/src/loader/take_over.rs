@@ -13,6 +13,8 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::{CStr, CString};
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
 /// How many scripts may run one another, as in the kernel.
@@ -201,14 +203,17 @@ fn look<'a>(path: &CStr, head: &'a mut [u8; HEAD]) -> Option<Kind<'a>> {
     }
     rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS).ok()?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let file = Closed(ManuallyDrop::new(
+        rustix::fs::open(path, flags, Mode::empty()).ok()?,
+    ));
+    let file = &*file.0;
     let mut none = [0u8; 0];
     if !own.0.is_root()
-        && rustix::fs::fgetxattr(&file, c"security.capability", &mut none[..]).is_ok()
+        && rustix::fs::fgetxattr(file, c"security.capability", &mut none[..]).is_ok()
     {
         return None;
     }
-    let (head, size) = read_head(&file, head)?;
+    let (head, size) = read_head(file, head)?;
     if let Some(script) = gannet_image::script(head) {
         return Some(Kind::Script(script));
     }
@@ -216,6 +221,17 @@ fn look<'a>(path: &CStr, head: &'a mut [u8; HEAD]) -> Option<Kind<'a>> {
         return None;
     }
     Image::parse(head, size).ok().map(|_| Kind::Static)
+}
+
+/// A file that is closed past this library's `close`: in a child with its parent's memory, and
+/// descriptors of its own, the number may be another thread's socket to that.
+struct Closed(ManuallyDrop<OwnedFd>);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        // SAFETY: opened here, not used any more.
+        unsafe { rustix::io::close(self.0.as_raw_fd()) };
+    }
 }
 
 /// glibc's ld.so is static, too, and loads what it is asked to with this library.
