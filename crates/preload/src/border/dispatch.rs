@@ -2,7 +2,7 @@
 
 use super::gate::{self, Words};
 use super::{arm, forking, hosted, signals, sites, thread};
-use crate::calls::direct;
+use crate::calls::{self, direct};
 use crate::errno;
 use crate::object::{self, Object};
 use gannet_local::sandbox;
@@ -171,6 +171,7 @@ unsafe fn answer(words: &Words) -> isize {
             libc::SYS_rt_sigprocmask => return signals::mask(words),
             libc::SYS_rt_sigsuspend if signals::blocks_ours(a) => return signals::wait(words, 1),
             libc::SYS_rt_sigsuspend => return native(n),
+            libc::SYS_execveat => return calls::execveat(words).unwrap_or_else(|| native(n)),
             libc::SYS_mmap => return map(words),
             libc::SYS_brk => return hosted::brk(words),
             libc::SYS_readlink | libc::SYS_readlinkat | libc::SYS_open | libc::SYS_openat => {

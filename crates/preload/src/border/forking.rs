@@ -68,12 +68,7 @@ pub(super) extern "C" fn end(child: isize) {
     }
     // SAFETY: made by `begin`; the child does not use it any more.
     let forking = unsafe { Box::from_raw(forking) };
-    for (at, len) in [forking.environment.get(), forking.arguments.get()] {
-        if len > 0 {
-            // SAFETY: mapped by the child in the memory of both.
-            let _ = unsafe { rustix::mm::munmap(at as *mut _, len) };
-        }
-    }
+    forking.unmap();
     let Some(made) = forking.entry else { return };
     match u32::try_from(child) {
         // Unless the child is attached already and has given back what was held for it.
@@ -101,6 +96,7 @@ impl Forking {
         // SAFETY: as the caller says.
         let outcome = unsafe { kernel(&words) };
         if outcome < 0 {
+            self.unmap();
             return outcome;
         }
         match n as libc::c_long {
@@ -115,6 +111,17 @@ impl Forking {
             _ => {}
         }
         outcome
+    }
+
+    /// Gives back what an `execve` of the child's needed in the memory of both.
+    fn unmap(&self) {
+        for place in [&self.environment, &self.arguments] {
+            let (at, len) = place.replace((0, 0));
+            if len > 0 {
+                // SAFETY: mapped for a call that has failed, or by a child that is gone.
+                let _ = unsafe { rustix::mm::munmap(at as *mut _, len) };
+            }
+        }
     }
 
     /// `execve`: with what the new image needs, and the loader in place of a static program.

@@ -6,6 +6,9 @@
 //!
 //! syscall             0f 05               jmp stub           e9 .. .. .. ..
 //! cmp $-4096,%rax     48 3d .. f0 ff ff   (3 bytes left over)
+//!
+//! mov 16(%rsp),%r9    4c 8b 4c 24 10      jmp stub           e9 .. .. .. ..
+//! syscall             0f 05         ->    syscall            0f 05
 //! ```
 //! The first kind is nearly all of the C library's. It can be changed while other threads run: only
 //! the five bytes of one instruction change, in one store where they lie in one aligned word. The
@@ -118,18 +121,31 @@ pub(super) fn change(site: usize) -> Option<usize> {
     // SAFETY: the program just executed there; five bytes before it may be another page, which is
     // looked at only where the code was found to begin earlier.
     let is_jump = |at: usize| seen_contains(at) && unsafe { (at as *const u8).read() } == 0xe9;
+    let leads = |at: usize| stub_behind(at).is_some_and(|stub| at == site || may_repeat(stub));
     [site - 5, site - 7, site]
         .into_iter()
-        .find(|at| is_jump(*at) && leads_to_stub(*at))
+        .find(|at| is_jump(*at) && leads(*at))
 }
 
-/// Whether the jump at `at` is one of those made here.
-fn leads_to_stub(at: usize) -> bool {
+/// The stub to which the jump at `at` leads, if it is one of those made here.
+fn stub_behind(at: usize) -> Option<usize> {
     // SAFETY: code that was looked at, a jump of five bytes.
     let distance = unsafe { ((at + 1) as *const i32).read_unaligned() };
     let to = (at + 5).wrapping_add_signed(distance as isize);
     let own = MEMORY.0.get().addr();
-    (own..own + STUBS).contains(&to) || NEAR.contains(to)
+    if NEAR.contains(to) {
+        // SAFETY: a jump of our own, its address last.
+        return Some(unsafe { ((to + FAR - 8) as *const usize).read_unaligned() });
+    }
+    (own..own + STUBS).contains(&to).then_some(to)
+}
+
+/// Whether a stub begins with an instruction that can be executed a second time: the trap came
+/// behind it. Another one, on the stack, may have lost its register to the trap.
+fn may_repeat(stub: usize) -> bool {
+    // SAFETY: a stub of our own.
+    let first = unsafe { (stub as *const u8).read() };
+    !matches!(first, 0x48 | 0x4c)
 }
 
 fn was_seen(site: usize) -> bool {
@@ -257,6 +273,8 @@ enum Call {
     Number(u32),
     /// Of the number in rax; so many bytes behind it are replaced with it.
     Variable(usize),
+    /// Of the number in rax; the five bytes before it are replaced.
+    Behind([u8; 5]),
     /// The end of a thread, in a loop that never turns.
     End,
 }
@@ -285,6 +303,12 @@ fn movable(code: &[u8]) -> Option<usize> {
         [0x89 | 0x85 | 0x31, ..] if registers(1) => 2,
         _ => return None,
     })
+}
+
+/// Whether an instruction of five bytes moves a register to or from the stack, and so means the same
+/// anywhere: `mov %r11,8(%rsp)`, `mov 16(%rsp),%r9`. C libraries fetch the last argument so.
+fn is_stack_move(code: [u8; 5]) -> bool {
+    matches!(code, [0x48 | 0x4c, 0x89 | 0x8b, how, 0x24, _] if how & 0xc7 == 0x44)
 }
 
 /// How many bytes behind a `syscall` can be replaced with it by a jump of five.
@@ -328,7 +352,15 @@ fn site(code: &[u8], at: usize, base: usize) -> Option<Site> {
             call: Call::End,
         });
     }
-    let len = movable_behind(code.get(at + 2..)?)?;
+    let Some(len) = movable_behind(code.get(at + 2..)?) else {
+        let from = at.checked_sub(5)?;
+        let moved: [u8; 5] = code.get(from..at)?.try_into().ok()?;
+        return is_stack_move(moved).then_some(Site {
+            at: base + from,
+            back: base + at + 2,
+            call: Call::Behind(moved),
+        });
+    };
     Some(Site {
         at: base + at,
         back: base + at + 2 + len,
@@ -362,7 +394,8 @@ fn sites(piece: &Range<usize>) -> impl Iterator<Item = Site> {
 fn change_piece(piece: &Range<usize>) -> usize {
     note_seen(piece);
     let alone = thread::is_alone();
-    let may = |site: &Site| alone || matches!(site.call, Call::Number(_)) && site.at % 8 <= 3;
+    let one_store = |call| matches!(call, Call::Number(_) | Call::Behind(_));
+    let may = |site: &Site| alone || one_store(site.call) && site.at % 8 <= 3;
     let (mut all, mut count) = (0, 0);
     for site in sites(piece) {
         all += 1;
@@ -545,6 +578,10 @@ fn stub(site: &Site, at: usize) -> [u8; STUB] {
             }
         }
         Call::Variable(_) => Some(gate::enter_variable as *const ()),
+        Call::Behind(moved) => {
+            code.add(&moved);
+            Some(gate::enter_variable as *const ())
+        }
         Call::End => {
             code.add(&[0x31, 0xff, 0x89, 0xd0]);
             Some(gate::enter_exit as *const ())
@@ -573,7 +610,7 @@ fn stub(site: &Site, at: usize) -> [u8; STUB] {
     code.len = RECORD - 8;
     code.add(&site.back.to_le_bytes());
     let back = match site.call {
-        Call::Number(_) | Call::End => site.back,
+        Call::Number(_) | Call::Behind(_) | Call::End => site.back,
         Call::Variable(_) => behind,
     };
     code.add(&back.to_le_bytes());

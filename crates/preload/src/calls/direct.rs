@@ -80,6 +80,13 @@ unsafe fn bytes(n: c_long, (a, b, c, d, e, f): Words) -> Option<c_long> {
             libc::SYS_sendto => libc::sendto(fd, place, c, d as c_int, e as *const _, f as c_uint),
             libc::SYS_recvmsg => libc::recvmsg(fd, b as *mut _, c as c_int),
             libc::SYS_sendmsg => libc::sendmsg(fd, b as *const _, c as c_int),
+            // An offset of 64 bits is in one word; the other one counts for nothing.
+            libc::SYS_preadv2 => {
+                super::io::preadv2(fd, b as *const _, c as c_int, d as libc::off_t, f as c_int)
+            }
+            libc::SYS_pwritev2 => {
+                super::io::pwritev2(fd, b as *const _, c as c_int, d as libc::off_t, f as c_int)
+            }
             libc::SYS_sendfile => libc::sendfile(fd, b as c_int, c as *mut _, d),
             libc::SYS_splice => {
                 libc::splice(fd, b as *mut _, c as c_int, d as *mut _, e, f as c_uint)

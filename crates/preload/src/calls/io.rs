@@ -170,7 +170,7 @@ fn without_offset(offset: off_t, how: c_int) -> Outcome<c_int> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn preadv2(
+pub(super) unsafe extern "C" fn preadv2(
     fd: c_int,
     iov: *const libc::iovec,
     n: c_int,
@@ -187,7 +187,7 @@ unsafe extern "C" fn preadv2(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pwritev2(
+pub(super) unsafe extern "C" fn pwritev2(
     fd: c_int,
     iov: *const libc::iovec,
     n: c_int,

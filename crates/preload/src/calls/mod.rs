@@ -14,6 +14,6 @@ mod socket;
 mod stdio;
 
 pub(crate) use process::{
-    after_fork_in_child, after_fork_in_parent, before_fork, enter_child, is_fork_prepared,
-    prepare_forks, tell_carrier,
+    after_fork_in_child, after_fork_in_parent, before_fork, enter_child, execveat,
+    is_fork_prepared, prepare_forks, tell_carrier,
 };

@@ -294,6 +294,18 @@ unsafe fn exec_with(
     failed
 }
 
+/// Executes the loader. Returns only if that fails.
+///
+/// # Safety
+/// As `execve`'s `envp`.
+unsafe fn exec_instead(instead: &loader::TakeOver, envp: *const *const c_char) -> c_int {
+    let (path, argv) = (instead.path(), instead.argv());
+    // SAFETY: the loader's path and the arguments for it.
+    let call = |envp| unsafe { real::execve(path, argv, envp) };
+    // SAFETY: as the caller says.
+    unsafe { exec_with(envp, Some(instead.variable()), call) }
+}
+
 unsafe extern "C" {
     static environ: *const *const c_char;
 }
@@ -309,14 +321,28 @@ unsafe extern "C" fn execve(
         // SAFETY: the caller's arguments.
         && let Some(instead) = unsafe { loader::take_over(path, argv) }
     {
-        let (path, argv) = (instead.path(), instead.argv());
-        // SAFETY: the loader's path and the arguments for it.
-        let call = |envp| unsafe { real::execve(path, argv, envp) };
         // SAFETY: the caller's environment.
-        return unsafe { exec_with(envp, Some(instead.variable()), call) };
+        return unsafe { exec_instead(&instead, envp) };
     }
     // SAFETY: passed on.
     unsafe { exec(envp, |envp| real::execve(path, argv, envp)) }
+}
+
+/// `execveat` at the border: `-errno` where it was `execve` after all. `None`: the kernel's.
+///
+/// # Safety
+/// As the call's.
+pub(crate) unsafe fn execveat(words: &[usize; 7]) -> Option<isize> {
+    let [_, at, path, argv, envp, flags, _] = *words;
+    let (argv, envp) = (argv as *const _, envp as *const _);
+    // SAFETY: as the caller says.
+    let path = unsafe { loader::path_at(at as c_int, path as *const c_char, flags) }?;
+    let path = path.as_ptr();
+    // SAFETY: as the caller says.
+    let instead = unsafe { loader::take_over(path, argv) }?;
+    // SAFETY: as the caller says.
+    unsafe { exec_instead(&instead, envp) };
+    Some(-(crate::errno::get() as isize))
 }
 
 #[unsafe(no_mangle)]

@@ -11,7 +11,7 @@ mod load;
 mod take_over;
 
 pub(crate) use load::find_loader;
-pub(crate) use take_over::{TakeOver, set_loader, take_over};
+pub(crate) use take_over::{TakeOver, path_at, set_loader, take_over};
 
 /// The variable that names the program to the loader. The program sees it, as it sees the others.
 pub(crate) const VARIABLE: &str = "GANNET_LOAD";

@@ -8,8 +8,8 @@
 use super::VARIABLE;
 use crate::{border, errno};
 use gannet_image::{HEAD, Image};
-use libc::c_char;
-use rustix::fd::OwnedFd;
+use libc::{c_char, c_int};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::{CStr, CString};
@@ -181,6 +181,42 @@ pub(crate) unsafe fn take_over(
         memory,
         variable,
     })
+}
+
+/// The path that `execveat` means, if it is one that still leads to the same file once this image
+/// is gone. `None`: for the kernel, as files without a name (`memfd_create`).
+///
+/// # Safety
+/// As the call's.
+pub(crate) unsafe fn path_at(at: c_int, path: *const c_char, flags: usize) -> Option<CString> {
+    if errno::is_nowhere(path) || flags & !(libc::AT_EMPTY_PATH as usize) != 0 {
+        return None;
+    }
+    // SAFETY: as the caller says.
+    let path = unsafe { CStr::from_ptr(path) };
+    if at == libc::AT_FDCWD || path.to_bytes().starts_with(b"/") {
+        return Some(path.to_owned()).filter(|path| !path.is_empty());
+    }
+    if path.is_empty() && flags == 0 {
+        return None;
+    }
+    let link = format!("/proc/self/fd/{at}");
+    let base = rustix::fs::readlinkat(CWD, &*link, Vec::new()).ok()?;
+    let full = match path.is_empty() {
+        true => base,
+        false => CString::new([base.to_bytes(), b"/", path.to_bytes()].concat()).ok()?,
+    };
+    let meant = match path.is_empty() {
+        true => rustix::fs::stat(&*link),
+        // SAFETY: the caller's descriptor.
+        false => rustix::fs::statat(
+            unsafe { BorrowedFd::borrow_raw(at) },
+            path,
+            AtFlags::empty(),
+        ),
+    };
+    let (found, meant) = (rustix::fs::stat(&*full).ok()?, meant.ok()?);
+    ((found.st_dev, found.st_ino) == (meant.st_dev, meant.st_ino)).then_some(full)
 }
 
 enum Kind<'a> {
