@@ -3,7 +3,7 @@
 use crate::case::{Fault, expect};
 use crate::command::Cmd;
 use crate::interrupt;
-use crate::mode::{Mode, Role};
+use crate::mode::Role;
 use crate::place::Place;
 use std::cell::{Cell, RefCell};
 use std::net::TcpListener;
@@ -43,11 +43,6 @@ impl<'a> Stage<'a> {
             commands: Cell::new(0),
             ports: RefCell::default(),
         })
-    }
-
-    /// Whether the server runs on Gannet.
-    pub(crate) fn is_carried(&self) -> bool {
-        matches!(self.place.wrapping.mode, Mode::Gannet | Mode::Veth)
     }
 
     /// A command of what is checked.

@@ -1,5 +1,5 @@
 //! Go: programs with C's library in them (cgo), whose system calls are taken over where Go makes
-//! them, and one without, which `gannet run` refuses.
+//! them, and without it: static ones, which are loaded beside the library.
 
 use crate::case::{Case, Checked, Fault, Program, expect, fine};
 use crate::mode::Mode;
@@ -12,25 +12,43 @@ pub(crate) const PROGRAM: Program = Program {
     needs: &[("go", "golang-go"), ("gcc", "gcc")],
     cases: &[
         Case::new("echo, with cgo", 120, |stage| {
-            echo(stage, &[&build(stage, "peer.go", "1")?])
+            echo(stage, &[&build(stage, "peer.go", true)?])
         }),
         Case::new("HTTP, with cgo", 120, |stage| {
-            http(stage, &[&build(stage, "peer.go", "1")?])
+            http(stage, &[&build(stage, "peer.go", true)?])
         }),
-        Case::new("HTTP, 200 connections", 120, http_together),
-        Case::new("many connections, little memory", 120, many),
-        Case::new("deadlines", 120, deadlines),
-        Case::new("children", 180, children),
+        Case::new("HTTP, 200 connections", 120, http_together::<true>),
+        Case::new("many connections, little memory", 120, many::<true>),
+        Case::new("deadlines", 120, deadlines::<true>),
+        Case::new("children", 180, children::<true>),
         // Between loopback addresses they are the kernel's.
-        Case::new("datagrams", 120, datagrams).only(&[Mode::Kernel, Mode::Veth, Mode::KernelVeth]),
+        Case::new("datagrams", 120, datagrams::<true>).only(DATAGRAMS),
         Case::new("echo, without cgo", 120, |stage| {
-            echo(stage, &[&build(stage, "peer.go", "0")?])
+            echo(stage, &[&build(stage, "peer.go", false)?])
         }),
-        Case::new("refused by --require", 120, refused).only(&[Mode::Gannet, Mode::Veth]),
+        Case::new("HTTP, without cgo", 120, |stage| {
+            http(stage, &[&build(stage, "peer.go", false)?])
+        }),
+        Case::new(
+            "HTTP, 200 connections, without cgo",
+            120,
+            http_together::<false>,
+        ),
+        Case::new(
+            "many connections, little memory, without cgo",
+            120,
+            many::<false>,
+        ),
+        Case::new("deadlines, without cgo", 120, deadlines::<false>),
+        Case::new("children, without cgo", 180, children::<false>),
+        Case::new("datagrams, without cgo", 120, datagrams::<false>).only(DATAGRAMS),
     ],
 };
 
-fn build(stage: &Stage, source: &str, cgo: &str) -> Result<String, Fault> {
+const DATAGRAMS: &[Mode] = &[Mode::Kernel, Mode::Veth, Mode::KernelVeth];
+
+fn build(stage: &Stage, source: &str, cgo: bool) -> Result<String, Fault> {
+    let cgo = if cgo { "1" } else { "0" };
     stage.once(&format!("go-{source}-cgo{cgo}"), |path| {
         // Beside the builds of cargo: the second run is fast, and none of the user's is touched.
         let own = std::env::current_exe()?;
@@ -47,8 +65,8 @@ fn build(stage: &Stage, source: &str, cgo: &str) -> Result<String, Fault> {
 }
 
 /// A server and a client of `many.go`: words of each before and after the server's address.
-fn pair(stage: &Stage, serve: &str, call: &[&str]) -> Checked {
-    let program = build(stage, "many.go", "1")?;
+fn pair<const CGO: bool>(stage: &Stage, serve: &str, call: &[&str]) -> Checked {
+    let program = build(stage, "many.go", CGO)?;
     let address = format!("{}:{}", stage.host(), stage.port()?);
     let server = stage.server(&[&program, serve, &address]).start()?;
     server.said("listening")?;
@@ -60,14 +78,14 @@ fn pair(stage: &Stage, serve: &str, call: &[&str]) -> Checked {
 }
 
 /// A request of each connection is answered when all have come; then the next, on the same.
-fn http_together(stage: &Stage) -> Checked {
+fn http_together<const CGO: bool>(stage: &Stage) -> Checked {
     let rounds = if stage.quick { "5" } else { "50" };
-    pair(stage, "http-serve", &["http-call", "200", rounds])
+    pair::<CGO>(stage, "http-serve", &["http-call", "200", rounds])
 }
 
 /// All open at once. The collector runs all the time, which interrupts every thread all the time.
-fn many(stage: &Stage) -> Checked {
-    let program = build(stage, "many.go", "1")?;
+fn many<const CGO: bool>(stage: &Stage) -> Checked {
+    let program = build(stage, "many.go", CGO)?;
     let address = format!("{}:{}", stage.host(), stage.port()?);
     let server = stage.server(&[&program, "serve", &address]);
     let server = server.env("GOGC", "1").start()?;
@@ -83,15 +101,15 @@ fn many(stage: &Stage) -> Checked {
     fine()
 }
 
-fn deadlines(stage: &Stage) -> Checked {
+fn deadlines<const CGO: bool>(stage: &Stage) -> Checked {
     let closed = format!("{}:{}", stage.host(), stage.port()?);
-    pair(stage, "serve", &["deadlines", &closed])
+    pair::<CGO>(stage, "serve", &["deadlines", &closed])
 }
 
 /// A server that starts children all the time, and one of them, which has its listener from it.
 /// Both are spoken to.
-fn children(stage: &Stage) -> Checked {
-    let program = build(stage, "many.go", "1")?;
+fn children<const CGO: bool>(stage: &Stage) -> Checked {
+    let program = build(stage, "many.go", CGO)?;
     let address = || Ok::<_, Fault>(format!("{}:{}", stage.host(), stage.port()?));
     let (own, handed) = (address()?, address()?);
     let server = stage.server(&[&program, "exec-serve", &own, &handed]);
@@ -106,27 +124,7 @@ fn children(stage: &Stage) -> Checked {
     fine()
 }
 
-fn datagrams(stage: &Stage) -> Checked {
+fn datagrams<const CGO: bool>(stage: &Stage) -> Checked {
     let count = if stage.quick { "20" } else { "500" };
-    pair(stage, "datagram-serve", &["datagram-call", count])
-}
-
-/// It is not started: status 125 and three lines.
-fn refused(stage: &Stage) -> Checked {
-    if !stage.is_carried() {
-        return Err(Fault::LeftOut("nothing here runs on Gannet".to_owned()));
-    }
-    let program = build(stage, "peer.go", "0")?;
-    let (host, port) = (stage.host(), stage.port()?);
-    let finished = stage.server(&[&program, "echo-serve", host, &port]).run()?;
-    let said = &finished.stderr;
-    expect(finished.status.code() == Some(125), || {
-        format!("{} instead of status 125: {said}", finished.status)
-    })?;
-    let has_remedy = said.lines().any(|line| line.contains("try:"));
-    expect(
-        has_remedy && said.lines().count() == 3 && said.contains("Go's runtime"),
-        || said.clone(),
-    )?;
-    fine()
+    pair::<CGO>(stage, "datagram-serve", &["datagram-call", count])
 }

@@ -11,6 +11,7 @@ pub(crate) const ALL: &[&Program] = &[
     &super::python::PROGRAM,
     &super::node::PROGRAM,
     &super::go::PROGRAM,
+    &super::busybox::PROGRAM,
     &super::java::PROGRAM,
     &super::openssh::PROGRAM,
     &super::memcached::PROGRAM,
