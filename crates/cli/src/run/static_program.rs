@@ -33,12 +33,12 @@ pub(super) fn obstacle(path: &Path, library: Option<&Path>) -> Option<(String, &
         );
         return Some((
             why,
-            "gannet installed as a whole: the loader lies beside the library",
+            "the whole of gannet: the loader lies beside the library",
         ));
     }
     if std::env::var_os("GANNET_INTERCEPT").is_some_and(|how| how == "symbols") {
-        let why = "it is linked statically, and GANNET_INTERCEPT=symbols takes over only what calls \
-            the C library by name";
+        let why = "it is linked statically, and GANNET_INTERCEPT=symbols takes over only what \
+            calls the C library by name";
         return Some((why.into(), "unset GANNET_INTERCEPT"));
     }
     if rustix::param::linux_hwcap().1 & FSGSBASE == 0 {

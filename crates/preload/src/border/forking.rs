@@ -133,9 +133,9 @@ impl Forking {
         let (argv, envp) = (argv as *const _, envp as *const *const c_char);
         // SAFETY: as the caller says.
         let instead = unsafe { loader::take_over(path as *const c_char, argv) };
-        let variable = instead.as_ref().map(TakeOver::variable);
+        let variables = instead.as_ref().map_or(&[][..], TakeOver::variables);
         // SAFETY: as the caller says.
-        let Some(envp) = (unsafe { self.environment(envp, variable) }) else {
+        let Some(envp) = (unsafe { self.environment(envp, variables) }) else {
             return;
         };
         words[3] = envp;
@@ -185,7 +185,7 @@ impl Forking {
     unsafe fn environment(
         &self,
         envp: *const *const c_char,
-        variable: Option<*const c_char>,
+        variables: &[*const c_char],
     ) -> Option<usize> {
         use rustix::mm::{MapFlags, ProtFlags};
         if errno::is_nowhere(envp) {
@@ -196,7 +196,7 @@ impl Forking {
         while unsafe { !(*envp.add(count)).is_null() } {
             count += 1;
         }
-        let len = (count + self.strings.len() + 2) * size_of::<*const c_char>();
+        let len = (count + self.strings.len() + variables.len() + 1) * size_of::<*const c_char>();
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let null = std::ptr::null_mut();
         // SAFETY: new memory.
@@ -213,7 +213,7 @@ impl Forking {
             });
             let missing = self.strings.iter().filter(|text| !has(envp, count, text));
             let all = given.chain(missing.map(|text| text.as_ptr()));
-            let all = variable.into_iter().chain(all);
+            let all = variables.iter().copied().chain(all);
             for (n, text) in all.enumerate() {
                 at.cast::<*const c_char>().add(n).write(text);
             }

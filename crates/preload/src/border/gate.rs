@@ -50,7 +50,7 @@ pub(crate) unsafe fn kernel(words: &Words) -> isize {
     outcome
 }
 
-/// The library's thread-local storage, where the program has another C library or none: rax is lost.
+/// The library's thread-local storage, where the program has another C library or none. Takes rax.
 macro_rules! to_library {
     () => {
         concat!(
@@ -65,7 +65,7 @@ macro_rules! to_library {
     };
 }
 
-/// The program's thread-local storage again: rax is lost.
+/// The program's thread-local storage again. Takes rax.
 macro_rules! to_program {
     () => {
         concat!(

@@ -305,14 +305,27 @@ fn movable(code: &[u8]) -> Option<usize> {
     })
 }
 
-/// Whether an instruction of five bytes moves a register to or from the stack, and so means the same
-/// anywhere: `mov %r11,8(%rsp)`, `mov 16(%rsp),%r9`. C libraries fetch the last argument so.
+/// Whether an instruction of five bytes moves a register to or from the stack, and so means the
+/// same anywhere: `mov %r11,8(%rsp)`, `mov 16(%rsp),%r9`. C libraries fetch the last argument so.
 fn is_stack_move(code: [u8; 5]) -> bool {
     matches!(code, [0x48 | 0x4c, 0x89 | 0x8b, how, 0x24, _] if how & 0xc7 == 0x44)
 }
 
+/// Whether a function ends here, with two bytes behind it that are never executed.
+fn is_end(code: &[u8]) -> bool {
+    let padding = code.get(1..3).unwrap_or(&[]);
+    code.first() == Some(&0xc3)
+        && matches!(
+            padding,
+            [0x66, 0x0f | 0x2e | 0x66 | 0x90] | [0x0f, 0x1f] | [0x90, 0x90] | [0xcc, 0xcc]
+        )
+}
+
 /// How many bytes behind a `syscall` can be replaced with it by a jump of five.
 fn movable_behind(code: &[u8]) -> Option<usize> {
+    if is_end(code) {
+        return Some(1);
+    }
     let mut len = 0;
     while len < 3 {
         len += movable(code.get(len..)?)?;

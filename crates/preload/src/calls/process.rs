@@ -266,16 +266,16 @@ unsafe fn exec(
     call: impl FnOnce(*const *const c_char) -> c_int,
 ) -> c_int {
     // SAFETY: as the caller says.
-    unsafe { exec_with(envp, None, call) }
+    unsafe { exec_with(envp, &[], call) }
 }
 
-/// As [`exec`], with one more string in the environment.
+/// As [`exec`], with more strings in the environment.
 ///
 /// # Safety
 /// As `execve`'s `envp`.
 unsafe fn exec_with(
     envp: *const *const c_char,
-    more: Option<*const c_char>,
+    more: &[*const c_char],
     call: impl FnOnce(*const *const c_char) -> c_int,
 ) -> c_int {
     let Some(state) = state::get() else {
@@ -283,9 +283,7 @@ unsafe fn exec_with(
     };
     // SAFETY: as the caller says.
     let mut environment = unsafe { completed(state, envp, None) };
-    if let Some(more) = more {
-        environment.pointers.insert(0, more);
-    }
+    environment.pointers.splice(..0, more.iter().copied());
     keep_hidden(true);
     let failed = call(environment.pointers.as_ptr());
     let error = crate::errno::get();
@@ -303,7 +301,7 @@ unsafe fn exec_instead(instead: &loader::TakeOver, envp: *const *const c_char) -
     // SAFETY: the loader's path and the arguments for it.
     let call = |envp| unsafe { real::execve(path, argv, envp) };
     // SAFETY: as the caller says.
-    unsafe { exec_with(envp, Some(instead.variable()), call) }
+    unsafe { exec_with(envp, instead.variables(), call) }
 }
 
 unsafe extern "C" {

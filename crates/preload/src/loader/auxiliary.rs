@@ -2,7 +2,6 @@
 //! System V ABI): the number of arguments, the arguments, the environment, and the auxiliary
 //! vector. The first two are the program's own; the last one is changed in place.
 
-use crate::loader;
 use libc::c_char;
 use std::ffi::CStr;
 
@@ -38,15 +37,14 @@ impl Block {
         unsafe { self.first.add(*self.first + 2) }.cast()
     }
 
-    /// The variable that names the program: its value.
-    pub(super) fn program(self) -> Option<&'static CStr> {
+    /// The value of a variable of the environment, `start` its name and `=`.
+    pub(super) fn variable(self, start: &str) -> Option<&'static CStr> {
         let mut at = self.envp();
         // SAFETY: strings up to a null pointer, for as long as the process lives.
         unsafe {
             while !(*at).is_null() {
-                let text = CStr::from_ptr(*at);
-                if loader::is_variable(text) {
-                    return Some(CStr::from_ptr((*at).add(loader::VARIABLE.len() + 1)));
+                if CStr::from_ptr(*at).to_bytes().starts_with(start.as_bytes()) {
+                    return Some(CStr::from_ptr((*at).add(start.len())));
                 }
                 at = at.add(1);
             }

@@ -2,6 +2,7 @@
 
 use super::auxiliary::Block;
 use super::take_over::read_head;
+use super::variables::{FILE, NAME};
 use crate::border::{self, Hosted};
 use gannet_image::{HEAD, Image, Segment};
 use libc::{c_char, c_int, c_void};
@@ -25,7 +26,7 @@ const LOADER: &[u8] = b"gannet-loader";
 unsafe extern "C" fn gannet_load(argv: *mut *mut c_char) -> c_int {
     // SAFETY: as the caller says.
     let block = unsafe { Block::of(argv) };
-    let Some(path) = block.program() else {
+    let Some(path) = block.variable(FILE) else {
         say(
             "there is no program to load",
             c"",
@@ -35,7 +36,7 @@ unsafe extern "C" fn gannet_load(argv: *mut *mut c_char) -> c_int {
     };
     let why = match prepare(path) {
         // SAFETY: the program is in memory, and this process has one thread.
-        Ok(program) => unsafe { begin(&program, path, block) },
+        Ok(program) => unsafe { begin(&program, block.variable(NAME).unwrap_or(path), block) },
         Err(why) => why,
     };
     // SAFETY: the arguments and the environment as they came.
@@ -163,7 +164,8 @@ unsafe fn clear(range: Range<usize>, is_writable: bool) {
     }
 }
 
-/// Begins the program. Returns, with the reason, only where that cannot be.
+/// Begins the program, which was executed as `name`. Returns, with the reason, only where that
+/// cannot be.
 ///
 /// # Safety
 /// `program` is in memory, `block` is this process's, which has one thread.
@@ -190,7 +192,7 @@ unsafe fn begin(program: &Program, name: &CStr, block: Block) -> String {
     if let Err(why) = border::host(hosted) {
         return why.to_owned();
     }
-    let own = path.to_bytes().rsplit(|byte| *byte == b'/').next();
+    let own = name.to_bytes().rsplit(|byte| *byte == b'/').next();
     let own = CString::new(own.unwrap_or(b"")).unwrap_or_default();
     let _ = rustix::thread::set_name(&own);
     let headers = if image.headers == 0 {

@@ -4,20 +4,14 @@
 //!
 //! * `take_over.rs`: whether what is to be executed is static, at every `execve`
 //! * `load.rs`: the program's segments in memory, and its beginning
+//! * `variables.rs`: how it is told of the program
 //! * `auxiliary.rs`: the kernel's words to a new program, made to speak of this one
 
 mod auxiliary;
 mod load;
 mod take_over;
+mod variables;
 
 pub(crate) use load::find_loader;
 pub(crate) use take_over::{TakeOver, path_at, set_loader, take_over};
-
-/// The variable that names the program to the loader. The program sees it, as it sees the others.
-pub(crate) const VARIABLE: &str = "GANNET_LOAD";
-
-/// Whether a string of an environment is that variable.
-pub(crate) fn is_variable(text: &std::ffi::CStr) -> bool {
-    let rest = text.to_bytes().strip_prefix(VARIABLE.as_bytes());
-    rest.is_some_and(|rest| rest.starts_with(b"="))
-}
+pub(crate) use variables::is_variable;

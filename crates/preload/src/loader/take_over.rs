@@ -5,7 +5,7 @@
 //! interpreter as the kernel does it. All of it may happen in a child that has its parent's memory,
 //! so that strings and pointers lie in memory of their own, which the parent gives back.
 
-use super::VARIABLE;
+use super::variables::{FILE, NAME};
 use crate::{border, errno};
 use gannet_image::{HEAD, Image};
 use libc::{c_char, c_int};
@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 
 /// How many scripts may run one another, as in the kernel.
 const SCRIPTS_MAX: usize = 5;
-/// Bytes for strings: a path, and what scripts name.
-const STRINGS: usize = 8192;
+/// Bytes for strings: a path up to four times, and what scripts name.
+const STRINGS: usize = 5 * 4096;
 /// Words before the program's own arguments.
 const WORDS_MAX: usize = 2 * SCRIPTS_MAX + 1;
 
@@ -35,7 +35,8 @@ pub(crate) fn set_loader(loader: Option<CString>) {
 pub(crate) struct TakeOver {
     memory: Memory,
     argv: *const *const c_char,
-    variable: *const c_char,
+    variables: [*const c_char; 2],
+    len: usize,
 }
 
 impl TakeOver {
@@ -49,9 +50,9 @@ impl TakeOver {
         self.argv
     }
 
-    /// A string that the environment needs.
-    pub(crate) fn variable(&self) -> *const c_char {
-        self.variable
+    /// Strings that the environment needs.
+    pub(crate) fn variables(&self) -> &[*const c_char] {
+        self.variables.get(..self.len).unwrap_or(&[])
     }
 
     /// Its memory, for the parent to give back: address and length.
@@ -175,11 +176,13 @@ pub(crate) unsafe fn take_over(
     }
     // SAFETY: a string of `memory`.
     let name = unsafe { CStr::from_ptr(program) }.to_bytes();
-    let variable = memory.add(&[VARIABLE.as_bytes(), b"=", name])?;
+    let file = memory.add(&[FILE.as_bytes(), name])?;
+    let name = memory.add(&[NAME.as_bytes(), path.to_bytes()])?;
     Some(TakeOver {
         argv: pointers,
         memory,
-        variable,
+        variables: [file, name],
+        len: if len > 0 { 2 } else { 1 },
     })
 }
 

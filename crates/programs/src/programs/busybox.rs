@@ -62,7 +62,8 @@ fn pipe(stage: &Stage) -> Checked {
 fn applets(stage: &Stage) -> Checked {
     let script = stage.write(
         "script",
-        "#!/bin/busybox sh\nseq 1 5 | while read n; do expr $n \\* $n; done | sort -rn | tr '\\n' ' '\n",
+        "#!/bin/busybox sh\n\
+        seq 1 5 | while read n; do expr $n \\* $n; done | sort -rn | tr '\\n' ' '\n",
     )?;
     stage.plain(&["chmod", "+x", &script]).ok()?;
     let said = stage.server(&[&script]).run()?.stdout;
