@@ -14,11 +14,10 @@ const WORDS: &str = include_str!("static_programs/words.c");
 const THREADS: &str = include_str!("static_programs/threads.c");
 
 /// Compilers and options: fixed addresses, any address, another C library.
-const WAYS: [(&str, &[&str]); 4] = [
+const WAYS: [(&str, &[&str]); 3] = [
     ("cc", &["-static", "-no-pie"]),
     ("cc", &["-static-pie"]),
     ("musl-gcc", &["-static", "-no-pie"]),
-    ("musl-gcc", &["-static-pie"]),
 ];
 
 /// The program in each way in which it can be made here.

@@ -1,4 +1,5 @@
 /* What a program finds out about itself. */
+#define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char data[100000] = "data";
@@ -32,13 +34,14 @@ int main(int argc, char **argv) {
     long sum = 0;
     for (size_t i = 0; i < sizeof zeros; i++) sum += zeros[i] + (i > 4 ? data[i] : 0);
     /* The end of the data moves, and what is given back comes again as zeros. */
-    char *end = sbrk(0), *more = sbrk(300000);
-    memset(more, 1, 300000);
-    printf("%ld %d %d", sum, more == end, (char *)sbrk(0) == end + 300000);
-    sbrk(-300000);
-    more = sbrk(300000);
-    for (int i = 0; i < 300000; i++) sum += more[i];
-    printf(" %d %ld\n", more == end, sum);
+    char *end = (char *)syscall(SYS_brk, 0), *further = end + 300000;
+    printf("%ld %d", sum, (char *)syscall(SYS_brk, further) == further);
+    memset(end, 1, 300000);
+    int back = (char *)syscall(SYS_brk, end) == end;
+    printf(" %d %d", back, (char *)syscall(SYS_brk, further) == further);
+    for (int i = 4096; i < 300000; i++) sum += end[i];
+    int none = (char *)syscall(SYS_brk, 1) == further;
+    printf(" %ld %d %d\n", sum, none, (char *)syscall(SYS_brk, ~0UL) == further);
     int kept = 0;
     for (char **text = environ; *text; text++) kept += !strcmp(*text, "KEPT=yes");
     printf("%d %d\n", kept, getppid() > 0);
