@@ -1,7 +1,7 @@
 //! Every case and every fault on the kernel and carried by `gannet run`: the same, except where
 //! `differences.toml` says why not, and at an address of ours `differences-own.toml`.
 //! `cargo xtask test --step=cases` builds what this needs beside this test: `gannet` and
-//! `libgannet_preload.so`.
+//! `libgannet_preload.so`, and the program once more, linked statically.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -115,6 +115,37 @@ fn a_carried_program_observes_what_the_kernel_shows() {
     gannet.extend(carried("faults", &["faults"]));
     judge(kernel(), &gannet, &listed(EVERYWHERE), &|only| {
         [plain(only), carried("again", only)]
+    });
+}
+
+/// The program linked statically, if it was built: for a target of its own, as cargo calls it.
+fn linked_statically() -> Option<PathBuf> {
+    let profile = built();
+    let name = Path::new("x86_64-unknown-linux-gnu").join(profile.file_name()?);
+    let program = profile.with_file_name("").join(name).join("gannet-cases");
+    program.is_file().then_some(program)
+}
+
+/// ld.so brings no library into it, and it has a C library of its own.
+#[test]
+fn a_static_program_observes_what_the_kernel_shows() {
+    let Some(program) = linked_statically() else {
+        return eprintln!(
+            "skipped: cargo rustc -p gannet-cases --bin gannet-cases --target \
+             x86_64-unknown-linux-gnu -- -C target-feature=+crt-static"
+        );
+    };
+    let observe = |network: &str, arguments: &[&str]| {
+        let mut command = Command::new(built().join("gannet"));
+        let network = format!("static-{network}{}", std::process::id());
+        command.args(["run", "--require", "--net", &network, "--"]);
+        command.arg(&program);
+        observe(command, arguments)
+    };
+    let mut gannet = observe("cases", &[]);
+    gannet.extend(observe("faults", &["faults"]));
+    judge(kernel(), &gannet, &listed(EVERYWHERE), &|only| {
+        [plain(only), observe("again", only)]
     });
 }
 

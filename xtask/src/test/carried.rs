@@ -5,8 +5,9 @@ use crate::explain::Explained;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The command, the library, then the test that compares with the kernel.
-const RUNS: [&[&str]; 2] = [
+/// The command and the library, the program of the cases linked statically, then the test that
+/// compares with the kernel.
+const RUNS: [&[&str]; 3] = [
     &[
         "build",
         "--locked",
@@ -15,6 +16,20 @@ const RUNS: [&[&str]; 2] = [
         "gannet-cli",
         "-p",
         "gannet-preload",
+    ],
+    &[
+        "rustc",
+        "--locked",
+        "--release",
+        "-p",
+        "gannet-cases",
+        "--bin",
+        "gannet-cases",
+        "--target",
+        "x86_64-unknown-linux-gnu",
+        "--",
+        "-C",
+        "target-feature=+crt-static",
     ],
     &[
         "test",
@@ -38,7 +53,7 @@ pub(super) fn cases(root: &Path) -> Result<bool, Explained> {
 
 /// Builds the library, and compares its names with those that programs import.
 pub(super) fn symbols(root: &Path) -> Result<bool, Explained> {
-    let [build, _] = RUNS;
+    let [build, ..] = RUNS;
     Ok(cargo(root, &[build])? && crate::symbols::run(root, &[])?)
 }
 
