@@ -19,6 +19,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 const PAGE: usize = 4096;
+/// So many pages more, at most, the data begins.
+const RANDOM: u32 = (1 << 28) - 1;
 /// Where the data of a static program begins, a random number of pages further: programs lie at
 /// the bottom of the address space, the loader from its 85th, libraries up to its 128th tebibyte.
 const BRK: usize = 0x2000_0000_0000;
@@ -51,12 +53,9 @@ pub(crate) fn host(hosted: Hosted) -> Result<(), &'static str> {
     if !tls::is_possible() {
         return Err("the kernel does not let programs change the FS register (before Linux 5.9)");
     }
-    let before = action_of(SETXID);
-    tls::begin_hosting()?;
-    give_back(before);
     let mut random = [0; 4];
     let _ = rustix::rand::getrandom(&mut random[..], GetRandomFlags::NONBLOCK);
-    let begin = BRK + PAGE * u32::from_ne_bytes(random) as usize;
+    let begin = BRK + PAGE * (u32::from_ne_bytes(random) & RANDOM) as usize;
     BEGIN.store(begin, Relaxed);
     END.store(begin, Release);
     let _ = PROGRAM.set(hosted.program);
@@ -67,9 +66,13 @@ pub(crate) fn host(hosted: Hosted) -> Result<(), &'static str> {
         libc::SYS_open,
         libc::SYS_openat,
     ]);
+    // While there has been no other thread: then all of it can be changed.
     for code in &hosted.code {
         sites::change_new(code);
     }
+    let before = action_of(SETXID);
+    tls::begin_hosting()?;
+    give_back(before);
     arm::set_traps();
     Ok(())
 }

@@ -124,7 +124,7 @@ pub(crate) unsafe fn take_over(
     path: *const c_char,
     argv: *const *const c_char,
 ) -> Option<TakeOver> {
-    LOADER.get()?.as_ref()?;
+    let loader = LOADER.get()?.as_ref()?;
     if errno::is_nowhere(path) || (errno::is_nowhere(argv) && !argv.is_null()) {
         return None;
     }
@@ -163,6 +163,8 @@ pub(crate) unsafe fn take_over(
         // SAFETY: just made.
         kind = look(unsafe { CStr::from_ptr(program) }, &mut head)?;
     }
+    // This process may have other rights by now, or another root.
+    rustix::fs::accessat(CWD, loader.as_c_str(), Access::EXEC_OK, AtFlags::EACCESS).ok()?;
     let pointers = memory.pointers();
     // SAFETY: room for the words, the arguments and a null pointer, which is there.
     unsafe {
