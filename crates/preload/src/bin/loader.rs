@@ -27,7 +27,9 @@ fn without_library(argv: *mut *mut c_char) -> c_int {
         try: start it with `gannet run`, and leave LD_PRELOAD as it is\n";
     // SAFETY: strings of this process; an exec that fails changes nothing.
     unsafe {
-        libc::write(2, text.as_ptr().cast(), text.len());
+        if libc::getenv(c"GANNET_QUIET".as_ptr()).is_null() {
+            libc::write(2, text.as_ptr().cast(), text.len());
+        }
         let path = libc::getenv(c"GANNET_LOAD".as_ptr());
         if !path.is_null() {
             libc::execv(path, argv.cast());
