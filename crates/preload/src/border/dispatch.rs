@@ -144,7 +144,9 @@ pub(super) unsafe extern "C" fn take(words: &Words) -> isize {
     // A child that has its parent's memory: what is ours is its parent's.
     if let Some(forking) = forking::child() {
         // SAFETY: as the caller says.
-        return unsafe { forking.call(words) };
+        let of_program = unsafe { hosted::call(words) };
+        // SAFETY: as the caller says.
+        return of_program.unwrap_or_else(|| unsafe { forking.call(words) });
     }
     let [n, a, b, ..] = *words;
     if thread::current().is_passing([a, b]) {
@@ -173,10 +175,11 @@ unsafe fn answer(words: &Words) -> isize {
             libc::SYS_rt_sigsuspend => return native(n),
             libc::SYS_execveat => return calls::execveat(words).unwrap_or_else(|| native(n)),
             libc::SYS_mmap => return map(words),
-            libc::SYS_brk => return hosted::brk(words),
-            libc::SYS_readlink | libc::SYS_readlinkat | libc::SYS_open | libc::SYS_openat => {
-                return hosted::named(words).unwrap_or_else(|| native(n));
-            }
+            libc::SYS_brk
+            | libc::SYS_readlink
+            | libc::SYS_readlinkat
+            | libc::SYS_open
+            | libc::SYS_openat => return hosted::call(words).unwrap_or_else(|| native(n)),
             libc::SYS_seccomp | libc::SYS_prctl => return filtered(words),
             _ => {}
         }

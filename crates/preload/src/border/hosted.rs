@@ -59,13 +59,7 @@ pub(crate) fn host(hosted: Hosted) -> Result<(), &'static str> {
     BEGIN.store(begin, Relaxed);
     END.store(begin, Release);
     let _ = PROGRAM.set(hosted.program);
-    dispatch::add(&[
-        libc::SYS_brk,
-        libc::SYS_readlink,
-        libc::SYS_readlinkat,
-        libc::SYS_open,
-        libc::SYS_openat,
-    ]);
+    dispatch::add(CALLS);
     // While there has been no other thread: then all of it can be changed.
     for code in &hosted.code {
         sites::change_new(code);
@@ -75,6 +69,29 @@ pub(crate) fn host(hosted: Hosted) -> Result<(), &'static str> {
     give_back(before);
     arm::set_traps();
     Ok(())
+}
+
+/// Calls that have another answer for a static program.
+const CALLS: &[libc::c_long] = &[
+    libc::SYS_brk,
+    libc::SYS_readlink,
+    libc::SYS_readlinkat,
+    libc::SYS_open,
+    libc::SYS_openat,
+];
+
+/// One of these calls. `None`: for the kernel, as all calls of other programs.
+///
+/// # Safety
+/// As the call's.
+pub(super) unsafe fn call(words: &Words) -> Option<isize> {
+    let [n, ..] = *words;
+    match n as libc::c_long {
+        libc::SYS_brk if BEGIN.load(Relaxed) != 0 => Some(brk(words)),
+        // SAFETY: as the caller says.
+        n if n != libc::SYS_brk && CALLS.contains(&n) => unsafe { named(words) },
+        _ => None,
+    }
 }
 
 /// The signal for which the C library installs a handler with its first thread.
@@ -134,7 +151,7 @@ fn give_back(setxid: [usize; 4]) {
 }
 
 /// `brk`: the new end, or the one there is where it cannot be moved.
-pub(super) fn brk(words: &Words) -> isize {
+fn brk(words: &Words) -> isize {
     let [_, wanted, ..] = *words;
     let begin = BEGIN.load(Relaxed);
     for _ in 0..TRIES {
@@ -183,7 +200,7 @@ fn grow(from: usize, to: usize) -> bool {
 ///
 /// # Safety
 /// As the call's.
-pub(super) unsafe fn named(words: &Words) -> Option<isize> {
+unsafe fn named(words: &Words) -> Option<isize> {
     let [n, a, b, c, d, ..] = *words;
     let is_at = matches!(n as libc::c_long, libc::SYS_readlinkat | libc::SYS_openat);
     let (path, rest) = if is_at { (b, [c, d]) } else { (a, [b, c]) };
