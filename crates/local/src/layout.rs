@@ -244,13 +244,12 @@ pub(crate) mod slot {
     pub(crate) const SENT: usize = 16;
     pub(crate) const WOKEN_READER: usize = 20;
     pub(crate) const WOKEN_SET: usize = 24;
-    /// Where its holder writes anyway, and not on a line that the other end has to fetch for more.
-    pub(crate) const WRITE_LOCK: usize = 28;
     pub(crate) const URGENT: usize = 32;
-    // Of a listener: who accepts, and when one did last, see `turns.rs`.
+    // Of a listener: which processes accept, see `turns.rs`.
     pub(crate) const COMERS: usize = 40;
     pub(crate) const TAKERS: usize = 48;
-    pub(crate) const TAKEN_AT: usize = 56;
+    /// Where its holder writes anyway, and not on a line that the other end has to fetch for more.
+    pub(crate) const WRITE_LOCK: usize = 56;
     // The receiver's line.
     pub(crate) const CONSUMED: usize = 64;
     pub(crate) const RECEIVER: usize = 72;
@@ -261,6 +260,8 @@ pub(crate) mod slot {
     pub(crate) const BACKING: usize = 96;
     /// Of a stream: the inode of the other end's socket.
     pub(crate) const PEER_INODE: usize = 104;
+    /// Of a listener, see `turns.rs`.
+    pub(crate) const TAKEN_AT: usize = 112;
     // Who waits.
     pub(crate) const READER_ARMED: usize = 128;
     pub(crate) const WRITER_ARMED: usize = 132;

@@ -16,7 +16,6 @@
 //! welcome names has the opener's own as its other end.
 
 use crate::arena::{Arena, HostId};
-use crate::lock;
 use crate::name::{self, Family, Place, Target};
 use crate::network::{Network, stream_socket};
 use crate::peers::Peers;
@@ -391,7 +390,7 @@ pub enum Answer {
 /// Looks for the welcome of the stream in slot `n`, once; and for the arena of its other end.
 pub fn resolve(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> Answer {
     let slot = peers.own().own(n);
-    let Ok(held) = lock::hold(slot.read_lock()) else {
+    let Ok(held) = slot.hold_read() else {
         return Answer::NotYet;
     };
     if slot.flags() & flags::BROKEN != 0 && slot.flags() & flags::RESOLVED == 0 {

@@ -122,6 +122,7 @@ extern "C" fn in_child() {
     gannet_local::lock::after_fork();
     let forking = FORK.with(|fork| fork.borrow_mut().take());
     let Some(state) = state::get() else { return };
+    state.arena().after_fork();
     let made = forking.as_ref().and_then(|forking| forking.entry);
     drop(forking);
     take_entry(state, made);
