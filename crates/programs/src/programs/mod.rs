@@ -1,6 +1,7 @@
 //! The programs that are checked, one file each; shared between them: `peers.rs`, which calls the
 //! echo and HTTP programs of our own.
 
+mod daemons;
 mod go;
 mod iperf3;
 mod java;
