@@ -185,6 +185,8 @@ pub(crate) mod header {
     pub(crate) const SLEEPERS: usize = 52;
     /// Set while the carrier looks for slots that no process holds.
     pub(crate) const SWEEPING: usize = 56;
+    /// Held while a news ring is opened.
+    pub(crate) const NEWS_LOCK: usize = 64;
     // The log's line.
     /// Set when somebody wants to know which sockets are carried.
     pub(crate) const LOG_WANTED: usize = 128;
@@ -320,7 +322,7 @@ mod tests {
             assert!(geometry.is_sane());
             let bitmap = geometry.bitmap_words() * 8;
             let places = [
-                (0, header::SWEEPING + 4),
+                (0, header::NEWS_LOCK + 8),
                 (geometry.process(0), PROCESS_BYTES),
                 (geometry.process(PROCESSES - 1), PROCESS_BYTES),
                 (geometry.sleeper(0), SLEEPER_BYTES),
