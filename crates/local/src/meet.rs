@@ -293,8 +293,11 @@ pub fn accept(
     Err(Errno::AGAIN)
 }
 
-/// The slot and the number of the opening end that has this name.
-fn opener_of(name: Option<SocketAddrAny>) -> Option<(SlotName, u64)> {
+/// An opening end: its slot, and the random number there.
+type Opener = (SlotName, u64);
+
+/// The opening end that has this name.
+fn opener_of(name: Option<SocketAddrAny>) -> Option<Opener> {
     let name = name.and_then(|any| SocketAddrUnix::try_from(any).ok());
     name.and_then(|name| name::read_connector(&name))
 }
@@ -303,7 +306,7 @@ fn admit(
     peers: &Peers,
     holder: usize,
     fd: &OwnedFd,
-    (opener, nonce): (SlotName, u64),
+    (opener, nonce): Opener,
     socket: SocketFlags,
 ) -> Result<(u32, Arc<Arena>), Errno> {
     if !peers.network().admits(fd) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Arenas that stay mapped although no stream needs them: a client that comes back is met at once.
 const KEPT: usize = 4;
 /// Most arenas of other programs that are mapped at a time: each has an open stream.
-const MAPPED_MAX: usize = 1024;
+pub(crate) const MAPPED_MAX: usize = 1024;
 /// How long a call that does not block waits for the own carrier to say where a program's memory
 /// is. It says so at once, unless it or the other program's carrier is stopped.
 pub(crate) const SOON: Duration = Duration::from_millis(4);
@@ -99,7 +99,15 @@ impl Peers {
     /// Puts an arena in whose memory is at hand already.
     pub fn insert(&self, arena: Arc<Arena>) {
         // The first ones: there is room.
-        let _ = self.known().add(arena);
+        let _ = self.add(arena);
+    }
+
+    /// The same, and says whether there was room. When another thread was faster its own counts.
+    ///
+    /// # Errors
+    /// `NOBUFS`.
+    pub(crate) fn add(&self, arena: Arc<Arena>) -> Result<Arc<Arena>, Errno> {
+        self.known().add(arena)
     }
 
     /// The arena of `host`; asks the own carrier for it when it is not mapped yet, and waits for the
@@ -174,7 +182,7 @@ impl Peers {
         }
         let arena = Arc::new(Arena::open(file, false)?);
         match arena.host() == host {
-            true => self.known().add(arena),
+            true => self.add(arena),
             false => Err(Errno::PROTO),
         }
     }

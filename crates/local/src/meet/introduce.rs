@@ -9,19 +9,18 @@
 //! ```
 //! So an acceptor waits for nobody, and of several processes that share a listener any may take it.
 
-use super::opener_of;
+use super::{Opener, opener_of};
 use crate::arena::HostId;
 use crate::name::{self, PATH_MAX};
 use crate::peers::Peers;
 use crate::room::with_room;
 use crate::service;
-use crate::slot::SlotName;
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
 };
 use std::io::{IoSlice, IoSliceMut};
@@ -58,7 +57,7 @@ pub(super) fn take(
     peers: &Peers,
     fd: OwnedFd,
     socket: SocketFlags,
-) -> Result<Option<(OwnedFd, (SlotName, u64))>, Errno> {
+) -> Result<Option<(OwnedFd, Opener)>, Errno> {
     if !peers.asks() || !peers.network().is_carrier(&fd) {
         return Ok(None);
     }
@@ -101,7 +100,7 @@ fn as_accepted(stream: OwnedFd, socket: SocketFlags) -> Result<OwnedFd, Errno> {
 
 fn receive(fd: &OwnedFd) -> Result<[OwnedFd; 2], Errno> {
     let mut bytes = [0; MARK.len()];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(4))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let into = &mut [IoSliceMut::new(&mut bytes)];
@@ -116,7 +115,9 @@ fn receive(fd: &OwnedFd) -> Result<[OwnedFd; 2], Errno> {
         return Err(Errno::PROTO);
     }
     // The kernel leaves out those for which there is no number.
-    files.try_into().map_err(|_| Errno::MFILE)
+    let is_cut = message.flags.contains(ReturnFlags::CTRUNC) && files.len() < 2;
+    let missing = if is_cut { Errno::MFILE } else { Errno::PROTO };
+    files.try_into().map_err(|_| missing)
 }
 
 /// The carrier's side: brings `stream` and the `memory` of the program that opened it to the
