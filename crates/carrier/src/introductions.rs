@@ -144,3 +144,159 @@ impl Introduction {
         self.pause = (self.pause * 2).min(LATE);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_local::meet;
+    use gannet_local::name::{Family, Place};
+    use rustix::net::{SendFlags, SocketFlags};
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+
+    const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+    const NAME: &str = "l-4-10.0.0.1-80-0";
+
+    struct Test {
+        all: Introductions,
+        kernel: Kernel,
+        network: Network,
+        listener: Option<OwnedFd>,
+        now: Instant,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Test {
+        fn new() -> Test {
+            let directory = tempfile::tempdir().unwrap();
+            let private = PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(directory.path(), private).unwrap();
+            let uid = rustix::process::geteuid().as_raw();
+            let network = Network::at(directory.path().as_os_str().as_bytes(), uid, 0).unwrap();
+            let at = (Family::Four, Place::At([10, 0, 0, 1].into()), 80);
+            let listener = meet::bind((&network, 1), at, false, FLAGS).unwrap();
+            rustix::net::listen(&listener, 4).unwrap();
+            Test {
+                all: Introductions::default(),
+                kernel: Kernel::new().unwrap(),
+                network,
+                listener: Some(listener),
+                now: Instant::now(),
+                _directory: directory,
+            }
+        }
+
+        fn begin(&mut self, from: HostId) -> OwnedFd {
+            let (stream, other) = pair();
+            self.all.begin(&self.network, from, NAME, stream);
+            other
+        }
+
+        fn bring(&mut self) -> Vec<HostId> {
+            self.all.bring(&self.kernel, self.now, |_| Some(pair().0))
+        }
+
+        fn accept(&self) -> Option<OwnedFd> {
+            let listener = self.listener.as_ref()?;
+            rustix::net::accept_with(listener, FLAGS).ok()
+        }
+
+        fn hear(&mut self) {
+            let mut news = Vec::new();
+            self.kernel.look(&mut news);
+            for news in news {
+                if let Token::Introduced(number) = news.token {
+                    self.all.heard(number, self.now);
+                }
+            }
+        }
+    }
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let (a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+        (a.into(), b.into())
+    }
+
+    #[test]
+    fn what_is_not_taken_is_brought_again_and_what_is_taken_is_not() {
+        let mut test = Test::new();
+        let _opener = test.begin(7);
+        assert_eq!((test.all.due(), test.bring().len()), (None, 0));
+        test.all.is_known(8, test.now);
+        assert_eq!(test.all.due(), None, "of another program");
+        test.all.is_known(7, test.now);
+        for _ in 0..3 {
+            assert!(test.all.due().is_some_and(|due| due <= test.now));
+            test.bring();
+            let brought = test.accept().expect("it is brought");
+            test.hear();
+            assert_eq!(test.all.due(), None, "as long as it takes");
+            // Killed before it has taken it.
+            drop(brought);
+            test.hear();
+            assert!(test.all.due().is_some_and(|due| due > test.now));
+            test.now += LATE;
+        }
+        test.bring();
+        let brought = test.accept().unwrap();
+        rustix::net::send(&brought, b"+", SendFlags::empty()).unwrap();
+        test.hear();
+        drop(brought);
+        assert!(test.all.all.is_empty());
+    }
+
+    #[test]
+    fn s6_connections_that_cannot_be_brought_end() {
+        let mut test = Test::new();
+        let is_closed = |fd: &OwnedFd| {
+            rustix::net::recv(fd, &mut [0][..], rustix::net::RecvFlags::DONTWAIT) == Ok((0, 0))
+        };
+        let unknown = test.begin(7);
+        test.all.is_unknown(7);
+        assert!(is_closed(&unknown));
+        let (stream, nameless) = pair();
+        test.all.begin(&test.network, 7, "../g-0", stream);
+        assert!(is_closed(&nameless));
+        let late = test.begin(7);
+        test.all.is_known(7, test.now);
+        test.listener = None;
+        assert!(!is_closed(&late));
+        test.bring();
+        assert!(is_closed(&late), "no listener is left");
+    }
+
+    #[test]
+    fn s6_the_oldest_of_too_many_ends() {
+        let mut test = Test::new();
+        let (first, _) = (test.begin(1), test.begin(2));
+        for from in 3..3 + MOST as u64 - 2 {
+            drop(test.begin(from));
+        }
+        let mut byte = [0];
+        let mut heard =
+            || rustix::net::recv(&first, &mut byte[..], rustix::net::RecvFlags::DONTWAIT);
+        assert_eq!(heard(), Err(Errno::AGAIN));
+        drop(test.begin(9));
+        assert_eq!(heard(), Ok((0, 0)));
+        assert_eq!(test.all.all.len(), MOST);
+    }
+
+    /// A full queue: the others come later, none is lost.
+    #[test]
+    fn a_listener_that_is_full_is_tried_again() {
+        let mut test = Test::new();
+        let openers: Vec<_> = (0..20).map(|_| test.begin(7)).collect();
+        test.all.is_known(7, test.now);
+        let mut taken = 0;
+        for _ in 0..20 {
+            test.bring();
+            while let Some(brought) = test.accept() {
+                rustix::net::send(&brought, b"+", SendFlags::empty()).unwrap();
+                taken += 1;
+            }
+            test.hear();
+            test.now += LATE;
+        }
+        assert_eq!((taken, test.all.all.len()), (openers.len(), 0));
+    }
+}

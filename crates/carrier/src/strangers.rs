@@ -68,9 +68,13 @@ impl Strangers {
 
     fn used(&self, host: HostId) -> Option<&Stranger> {
         let stranger = self.known.get(&host)?;
+        self.note_use(stranger);
+        Some(stranger)
+    }
+
+    fn note_use(&self, stranger: &Stranger) {
         self.uses.set(self.uses.get() + 1);
         stranger.used.set(self.uses.get());
-        Some(stranger)
     }
 
     /// Asks `host`'s carrier for its memory, and answers `asker` with it: later.
@@ -147,13 +151,14 @@ impl Strangers {
                 arena,
                 process,
                 number,
-                used: Cell::new(self.uses.get()),
+                used: Cell::new(0),
             });
         }
         Some((fetch.host, known))
     }
 
     fn insert(&mut self, stranger: Stranger) {
+        self.note_use(&stranger);
         let others = self.known.iter();
         let oldest = others.min_by_key(|(_, other)| other.used.get());
         let oldest = oldest.map(|(host, _)| *host);
@@ -232,4 +237,103 @@ fn has_living(arena: &Arena) -> bool {
             Some(pid) => test_kill_process(pid) != Err(Errno::SRCH),
             None => false,
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gannet_local::Geometry;
+
+    fn stranger(host: HostId, number: u32) -> Stranger {
+        let (file, arena) = Arena::create(
+            host,
+            Geometry {
+                slots: 64,
+                ring: 4096,
+            },
+        )
+        .unwrap();
+        arena.enter(std::process::id()).unwrap();
+        Stranger {
+            file,
+            arena: Arc::new(arena),
+            process: None,
+            number,
+            used: Cell::new(0),
+        }
+    }
+
+    #[test]
+    fn s6_the_program_that_is_needed_least_is_given_back() {
+        let mut all = Strangers::default();
+        for n in 0..KNOWN_MAX as u32 {
+            all.insert(stranger(u64::from(n) + 1, n));
+            assert!(all.arena(1).is_some(), "needed again and again");
+        }
+        all.insert(stranger(1000, 1000));
+        assert_eq!(all.known.len(), KNOWN_MAX);
+        assert!(all.arena(1).is_some() && all.arena(1000).is_some());
+        assert!(all.file(2).is_none(), "longest ago");
+    }
+
+    #[test]
+    fn a_program_is_forgotten_when_its_processes_have_ended() {
+        let (mut all, kernel) = (Strangers::default(), Kernel::new().unwrap());
+        all.insert(stranger(1, 5));
+        let dead = stranger(2, 6);
+        let entries: Vec<_> = dead.arena.entries().collect();
+        all.insert(dead);
+        assert_eq!(all.ended(6, &kernel), [0; 0], "its carrier was killed");
+        for made in entries {
+            all.known[&2].arena.leave(made.entry);
+        }
+        assert_eq!(all.ended(6, &kernel), [2]);
+        assert!(all.arena(1).is_some() && all.arena(2).is_none());
+    }
+
+    /// A carrier that is stopped.
+    #[test]
+    fn s9_mute_carriers_and_their_askers_are_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(directory.path(), private).unwrap();
+        let uid = rustix::process::geteuid().as_raw();
+        let path = std::os::unix::ffi::OsStrExt::as_bytes(directory.path().as_os_str());
+        let network = Network::at(path, uid, 0).unwrap();
+        let (mut all, kernel) = (Strangers::default(), Kernel::new().unwrap());
+        let first = u64::from(std::process::id()) << 32;
+        let hosts = first..first + ASKED_MAX as u64 + 2;
+        let _mute: Vec<_> = hosts
+            .clone()
+            .map(|host| service::listen(&network, host).unwrap())
+            .collect();
+        let now = Instant::now();
+        let asker = || std::os::unix::net::UnixStream::pair().unwrap();
+        let (mut answered, mut ends) = (0, Vec::new());
+        for host in hosts {
+            for _ in 0..ASKERS_MAX + 2 {
+                let (asker, end) = asker();
+                all.fetch((&network, &kernel, now), host, Some(asker.into()))
+                    .unwrap();
+                ends.push(end);
+            }
+        }
+        assert_eq!(all.asked.len(), ASKED_MAX);
+        let waiting =
+            |all: &Strangers| -> usize { all.asked.values().map(|fetch| fetch.askers.len()).sum() };
+        assert_eq!(waiting(&all), ASKED_MAX * ASKERS_MAX);
+        assert_eq!(all.due(), Some(now + PATIENCE));
+        assert_eq!(all.give_up(now).len(), 0);
+        assert_eq!(all.give_up(now + PATIENCE).len(), ASKED_MAX);
+        assert_eq!((waiting(&all), all.due()), (0, None));
+        for end in ends {
+            let mut bytes = [0; 64];
+            let got = rustix::net::recv(&end, &mut bytes[..], rustix::net::RecvFlags::DONTWAIT);
+            answered += usize::from(got.unwrap().1 > 0);
+        }
+        assert_eq!(answered, (ASKED_MAX + 2) * ASKERS_MAX, "all are told");
+        let nowhere = first - 1;
+        let asked = all.fetch((&network, &kernel, now), nowhere, None);
+        assert_eq!(asked, Err(Errno::CONNREFUSED));
+    }
 }

@@ -293,3 +293,25 @@ fn s6_three_hundred_programs_that_came_cost_nothing() {
     });
     assert!(server.end().1.status.success());
 }
+
+/// Clients that are killed together with the carrier that would have said so. The server's program
+/// has room for a few of them only.
+#[test]
+fn s8_two_hundred_programs_killed_with_their_carriers_leave_nothing() {
+    let network = network("killed-both");
+    let Some(mut command) = run(&network) else {
+        return;
+    };
+    command.args(["--set", "streams=64"]).stdin(Stdio::piped());
+    let mut server = Running::python(command, SERVER, &[]);
+    let port = server.line();
+    for _ in 0..200 {
+        let mut client = Running::start(shell(&network, &port, "sleep 100"));
+        client.expect(&["+word"]);
+        let all = running::children(client.child.id());
+        assert_eq!(all.len(), 2, "the program and its carrier");
+        all.into_iter().for_each(|pid| kill(pid, Signal::KILL));
+        client.child.wait().unwrap();
+    }
+    assert_eq!(server.end().0, Vec::<String>::new(), "no call was slow");
+}

@@ -135,6 +135,9 @@ impl Peers {
     /// # Errors
     /// As there.
     pub(crate) fn get_at_once(&self, host: HostId) -> Result<Arc<Arena>, Errno> {
+        if let Some(arena) = self.find(host) {
+            return Ok(arena);
+        }
         let patience = match self.known().is_slow() {
             true => Duration::ZERO,
             false => SOON,
