@@ -261,7 +261,8 @@ fn cost(pid: u32) -> (usize, u64) {
 fn shell(network: &str, port: &str, then: &str) -> Command {
     let mut command = run(network).unwrap();
     let text = format!(
-        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf word >&3; read -rn5 word <&3; echo \"$word\"; {then}"
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf word >&3; read -rn5 word <&3\n\
+         echo \"$word\"; {then}"
     );
     command.args(["--", "bash", "-c", &text]);
     command

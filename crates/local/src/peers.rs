@@ -110,8 +110,8 @@ impl Peers {
         self.known().add(arena)
     }
 
-    /// The arena of `host`; asks the own carrier for it when it is not mapped yet, and waits for the
-    /// answer some seconds.
+    /// The arena of `host`; asks the own carrier for it when it is not mapped yet, and waits for
+    /// the answer some seconds.
     ///
     /// # Errors
     /// What the carrier says, or `CONNREFUSED` when there is none; `NOBUFS` when too many are

@@ -255,8 +255,8 @@ fn ask(state: &State, object: &Object, fd: c_int) -> bool {
     false
 }
 
-/// Whether the opening is answered, and the memory of the other end not known yet: no event tells of
-/// that, so a call that is about to sleep looks again. Each look waits a little.
+/// Whether the opening is answered, and the memory of the other end not known yet: no event tells
+/// of that, so a call that is about to sleep looks again. Each look waits a little.
 pub(crate) fn is_half_open(state: &State, object: &Object, fd: c_int) -> bool {
     if object.theirs().is_some() {
         return false;

@@ -3,11 +3,15 @@
 //! ```text
 //! acceptor: sends the accepted socket to its own carrier, with the listener's name; goes on
 //! carrier:  asks the other program's carrier, waits as long as it takes, blocks nowhere
-//!           connects to the listener, without a name of its own, and sends the memory and the socket
+//!           connects to the listener, without a name of its own; sends the memory and the socket
 //! acceptor: accept: no name, and its carrier's credentials: takes both, answers with one byte
 //! carrier:  no answer: comes again, a little later
 //! ```
-//! So an acceptor waits for nobody, and of several processes that share a listener any may take it.
+//! So an acceptor waits for no other program, and any process that shares the listener may take it.
+//!
+//! Why not a hello that the opener sends after `connect`, with its memory: it costs each connection
+//! two calls, descriptors on their way are limited for each user (a full queue would have
+//! thousands), and each process would need a descriptor of its memory, which the program may close.
 
 use super::{Opener, opener_of};
 use crate::arena::HostId;
