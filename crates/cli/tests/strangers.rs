@@ -75,12 +75,31 @@ fn start(network: &str, text: &str, words: &[&str]) -> Option<Running> {
 
 #[test]
 fn s4_a_client_whose_carrier_is_stopped_delays_no_other() {
-    let network = network("mute-client");
-    let Some(mut server) = start(&network, SERVER, &[]) else {
+    no_other_is_delayed(&network("mute-client"), SERVER);
+}
+
+/// Any of them may take what the carrier brings.
+#[test]
+fn s4_nor_where_processes_share_the_listener() {
+    let workers = "import os\nos.fork() and os.fork()\nevents, streams";
+    let server = SERVER.replace("events, streams", workers);
+    no_other_is_delayed(&network("mute-workers"), &server);
+}
+
+/// It does not reach the network's directory, and asks its carrier elsewhere.
+#[test]
+fn s4_nor_where_the_server_has_given_up_its_privileges() {
+    let drops = "import os\nif os.getuid() == 0:\n    os.chroot('/proc')\n    os.setuid(65534)\n";
+    let server = SERVER.replace("events, streams", &format!("{drops}events, streams"));
+    no_other_is_delayed(&network("mute-dropped"), &server);
+}
+
+fn no_other_is_delayed(network: &str, server: &str) {
+    let Some(mut server) = start(network, server, &[]) else {
         return;
     };
     let port = server.line();
-    let [mut mute, mut other] = [(); 2].map(|()| start(&network, CLIENT, &[&port]).unwrap());
+    let [mut mute, mut other] = [(); 2].map(|()| start(network, CLIENT, &[&port]).unwrap());
     mute.expect(&["ready"]);
     other.expect(&["ready"]);
     kill(mute.carrier(), Signal::STOP);
