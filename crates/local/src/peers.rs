@@ -130,7 +130,7 @@ impl Peers {
 
     /// As [`Peers::get_soon`], for calls that can leave the wait to the carrier: once it was slow
     /// they do not wait for it at all for a while, so that a program whose carrier is mute costs
-    /// those who accept next to nothing.
+    /// the calls that accept next to nothing.
     ///
     /// # Errors
     /// As there.
