@@ -33,7 +33,6 @@ mod by_number;
 mod calls;
 mod control;
 mod datagrams;
-mod descriptors;
 mod disconnect;
 mod epoll;
 mod errno;

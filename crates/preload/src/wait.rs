@@ -255,6 +255,17 @@ fn ask(state: &State, object: &Object, fd: c_int) -> bool {
     false
 }
 
+/// Whether the opening is answered, and the memory of the other end not known yet: no event tells
+/// of that, so a call that is about to sleep looks again. Each look waits a little.
+pub(crate) fn is_half_open(state: &State, object: &Object, fd: c_int) -> bool {
+    if object.theirs().is_some() {
+        return false;
+    }
+    // SAFETY: a descriptor the program gave us.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    gannet_local::meet::is_answered(state.peers(), object.slot(), borrowed)
+}
+
 /// A call that does not block found nothing: now and then the kernel is asked whether the other
 /// end is still there. Wake-ups stay where they are: they may be somebody else's.
 pub(crate) fn fruitless(state: &State, object: &Object, fd: c_int) {
