@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The value of [`crate::slot::PeerSlot::watch`] for "wake always": more than one set watches.
 pub const ALWAYS: u32 = u32::MAX;
+/// Sleepers that are looked at for one stream that several watch.
+const RUNG_AT_ONCE: u32 = 512;
 /// Entries after which a watcher gives up following and looks at everything.
 const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
 
@@ -55,13 +57,22 @@ impl Arena {
             }
         }
         fence(SeqCst);
-        let watch = peer.watch();
-        if watch == ALWAYS {
-            return Some(0);
+        match peer.watch() {
+            0 => None,
+            ALWAYS => {
+                self.wake_all(theirs, ring);
+                Some(0)
+            }
+            watch => {
+                let armed = self.wake_sleeper(theirs, ring, watch)?;
+                (woken.load(Relaxed) != armed).then_some(armed)
+            }
         }
-        if watch == 0 {
-            return None;
-        }
+    }
+
+    /// Rings for a sleeper of `theirs`. Gives the number of its sleep when it has no bell, or this
+    /// process cannot ring.
+    fn wake_sleeper(&self, theirs: &Arena, ring: Option<usize>, watch: u32) -> Option<u32> {
         let at = theirs.geometry.sleeper(watch as usize - 1);
         let armed = theirs.memory.word(at + sleeper::ARMED).load(Acquire);
         if armed == 0 {
@@ -79,7 +90,17 @@ impl Arena {
                 return None;
             }
         }
-        (woken.load(Relaxed) != armed).then_some(armed)
+        Some(armed)
+    }
+
+    /// Several watch a stream, of several processes perhaps. What comes through its socket one of
+    /// them takes, and the others sleep on: their bells ring, of as many as there is time for.
+    #[cold]
+    fn wake_all(&self, theirs: &Arena, ring: Option<usize>) {
+        let used = theirs.memory.word(header::SLEEPERS).load(Acquire);
+        for watch in 1..=used.min(RUNG_AT_ONCE) {
+            self.wake_sleeper(theirs, ring, watch);
+        }
     }
 
     /// The ring for program `host`, opened when there is none yet.
