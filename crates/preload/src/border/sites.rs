@@ -151,6 +151,21 @@ fn note_seen(code: &Range<usize>) {
     }
 }
 
+/// Where the program goes on whose thread was interrupted at `at`, if that is right behind the
+/// `syscall` of a stub. (What of the program's is done in the stub besides is done there.)
+pub(super) fn behind_call(at: usize) -> Option<usize> {
+    let own = MEMORY.0.get().addr();
+    if !(own..own + USED.load(Relaxed)).contains(&at) {
+        return None;
+    }
+    let record = (at & !(STUB - 1)) + RECORD;
+    // SAFETY: within the stub, which was written before anything came here.
+    let [back, native] = unsafe { *(record as *const [usize; 2]) };
+    // SAFETY: as above: where the stub jumps in the end.
+    let last = unsafe { *((record - 8) as *const usize) };
+    (at == native + 2 && back == last).then_some(back)
+}
+
 /// A piece of code in this process's memory.
 struct Piece {
     code: Range<usize>,
