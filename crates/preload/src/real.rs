@@ -303,7 +303,7 @@ pub(crate) unsafe fn epoll_pwait(
         MASK_LEN,
     ];
     // SAFETY: as the caller says.
-    of_kernel(unsafe { waiting_call(&words, timeout != 0, mask.addr()) }) as c_int
+    of_kernel(unsafe { waiting_call(&words, timeout != 0, 5) }) as c_int
 }
 
 /// The kernel writes what is left of the time, which the C library's `ppoll` keeps from callers.
@@ -331,7 +331,7 @@ pub(crate) unsafe fn ppoll(
         0,
     ];
     // SAFETY: as the caller says.
-    of_kernel(unsafe { waiting_call(&words, sleeps, mask.addr()) }) as c_int
+    of_kernel(unsafe { waiting_call(&words, sleeps, 4) }) as c_int
 }
 
 /// The C library's function of a name, as the last thing that the one which has taken its place

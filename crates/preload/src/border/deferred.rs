@@ -131,14 +131,17 @@ extern "C" fn outside(signal: c_int, _info: *mut siginfo_t, context: &mut Contex
 
 /// An interrupted thread that is on its way out of the library, or behind a call in a stub, goes
 /// on in the program: what looks at the stack from a handler knows the program's code only.
-fn put_right(registers: &mut [u64; 23]) {
-    let [rcx, rip] = [libc::REG_RCX, libc::REG_RIP].map(|n| n as usize);
-    let at = registers[rip] as usize;
-    if deliver::is_leaving(at) {
+pub(super) fn put_right(registers: &mut [u64; 23]) {
+    let [rax, rcx, rip, flags] =
+        [libc::REG_RAX, libc::REG_RCX, libc::REG_RIP, libc::REG_EFL].map(|n| n as usize);
+    if deliver::is_leaving(registers[rip] as usize) {
         // SAFETY: rcx leads to the record of the site there.
         registers[rip] = unsafe { *(registers[rcx] as *const u64) };
-    } else if let Some(back) = sites::behind_call(at) {
+    }
+    let at = registers[rip] as usize;
+    if let Some((back, now)) = sites::behind_call(at, registers[rax], registers[flags]) {
         registers[rip] = back as u64;
+        registers[flags] = now;
     }
 }
 
@@ -166,9 +169,14 @@ fn keep(thread: &Thread, signal: c_int, info: *const siginfo_t, context: &Contex
     if !action.is_handler() {
         return;
     }
-    let under = match thread.has_sleep_mask.load(Relaxed) {
+    let sleep_mask = match thread.has_sleep_mask.load(Relaxed) {
         0 => context.mask,
         _ => thread.sleep_mask.load(Relaxed),
+    };
+    // One that the sleep held back came when it was over.
+    let under = match sleep_mask & 1 << (signal - 1) {
+        0 => sleep_mask,
+        _ => context.mask,
     };
     let deferred = &thread.deferred;
     // SAFETY: this thread's own, and no handler that would keep a signal runs now: all are blocked.

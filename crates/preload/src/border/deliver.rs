@@ -5,7 +5,7 @@
 //! handler is entered by `rt_sigreturn`, which sets its mask, its registers and its stack at once.
 
 use super::actions::Action;
-use super::deferred::{Context, VECTORS_ABOUT, VectorsAbout};
+use super::deferred::{self, Context, VECTORS_ABOUT, VectorsAbout};
 use super::gate::{self, VECTOR_PARTS};
 use super::thread::{self, Thread, at};
 use libc::c_int;
@@ -203,6 +203,7 @@ extern "C" fn make_frames(registers: &mut [u64; 17]) -> usize {
         *place = *value;
     }
     now.registers[libc::REG_EFL as usize] = FLAGS;
+    deferred::put_right(&mut now.registers);
     let mut saved = 0;
     // The kernel made the frame of the last one first.
     for (n, kept) in signals.iter().enumerate().rev() {

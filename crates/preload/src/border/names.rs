@@ -203,20 +203,22 @@ pub(crate) unsafe fn sleeping_call(words: &Words) -> isize {
 }
 
 /// A system call that waits for readiness, which no handler restarts. `sleeps` says whether it may
-/// sleep, `mask` is the program's for the time of the sleep, or 0.
+/// sleep, `mask_at` which word is the program's mask for the time of the sleep, or null; or 0.
 ///
 /// # Safety
-/// As the call's; `mask` is null or a mask.
-pub(crate) unsafe fn waiting_call(words: &Words, sleeps: bool, mask: usize) -> isize {
-    if !super::is_raised() || !sleeps && mask == 0 {
+/// As the call's.
+pub(crate) unsafe fn waiting_call(words: &Words, sleeps: bool, mask_at: usize) -> isize {
+    let mask = words.get(mask_at).map_or(0, |mask| *mask);
+    let has_mask = mask_at > 0 && mask >= 4096;
+    if !super::is_raised() || !sleeps && !has_mask {
         // SAFETY: as the caller says.
         return unsafe { gate::kernel(words) };
     }
     let thread = thread::current();
-    if is_to_sleep_elsewhere(thread) {
+    if sleeps && is_to_sleep_elsewhere(thread) {
         return -(WOULD_SLEEP as isize);
     }
-    if mask >= 4096 {
+    if has_mask {
         // SAFETY: as the caller says.
         let mask = unsafe { (mask as *const u64).read_unaligned() };
         thread.sleep_mask.store(mask, Relaxed);
@@ -226,7 +228,16 @@ pub(crate) unsafe fn waiting_call(words: &Words, sleeps: bool, mask: usize) -> i
     let outcome = unsafe { gate::kernel_unless_kept(words) };
     thread.has_sleep_mask.store(0, Relaxed);
     match -outcome as c_int {
-        RESTART => -(libc::EINTR as isize),
+        RESTART if sleeps => -(libc::EINTR as isize),
+        RESTART => {
+            // All signals are blocked, and stay so: what waits is delivered after the call.
+            let mut words = *words;
+            if let Some(mask) = words.get_mut(mask_at) {
+                *mask = 0;
+            }
+            // SAFETY: as the caller says.
+            unsafe { gate::kernel(&words) }
+        }
         _ => outcome,
     }
 }

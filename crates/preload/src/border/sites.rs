@@ -151,19 +151,52 @@ fn note_seen(code: &Range<usize>) {
     }
 }
 
-/// Where the program goes on whose thread was interrupted at `at`, if that is right behind the
-/// `syscall` of a stub. (What of the program's is done in the stub besides is done there.)
-pub(super) fn behind_call(at: usize) -> Option<usize> {
+/// Where the program goes on, and with what flags, whose thread is at `at` with this outcome in rax,
+/// if that is right behind the `syscall` of a stub: unwinders know the program's code only. What was
+/// moved there from behind the call is done here, if it is a comparison, as in the C library.
+pub(super) fn behind_call(at: usize, rax: u64, flags: u64) -> Option<(usize, u64)> {
     let own = MEMORY.0.get().addr();
     if !(own..own + USED.load(Relaxed)).contains(&at) {
         return None;
     }
-    let record = (at & !(STUB - 1)) + RECORD;
-    // SAFETY: within the stub, which was written before anything came here.
-    let [back, native] = unsafe { *(record as *const [usize; 2]) };
-    // SAFETY: as above: where the stub jumps in the end.
-    let last = unsafe { *((record - 8) as *const usize) };
-    (at == native + 2 && back == last).then_some(back)
+    let stub = at & !(STUB - 1);
+    // SAFETY: a stub, which was written before anything came here.
+    let (record, last, code) = unsafe {
+        (
+            *((stub + RECORD) as *const [usize; 2]),
+            *((stub + RECORD - 8) as *const usize),
+            &*(stub as *const [u8; STUB]),
+        )
+    };
+    let [back, native] = record;
+    if at != native.wrapping_add(2) {
+        return None;
+    }
+    if back == last {
+        return Some((back, flags));
+    }
+    // cmp $imm,%rax; jmp *last
+    match code.get(at - stub..) {
+        Some([0x48, 0x3d, a, b, c, d, 0xff, 0x25, ..]) => {
+            let imm = i32::from_le_bytes([*a, *b, *c, *d]);
+            Some((last, compared(rax, i64::from(imm) as u64, flags)))
+        }
+        _ => None,
+    }
+}
+
+/// The processor's flags after a comparison.
+fn compared(a: u64, b: u64, flags: u64) -> u64 {
+    const CHANGED: u64 = 0x8d5;
+    let result = a.wrapping_sub(b);
+    let carry = u64::from(a < b);
+    let parity = u64::from((result as u8).count_ones().is_multiple_of(2));
+    let adjust = (a ^ b ^ result) >> 4 & 1;
+    let zero = u64::from(result == 0);
+    let sign = result >> 63;
+    let overflow = ((a ^ b) & (a ^ result)) >> 63;
+    let set = carry | parity << 2 | adjust << 4 | zero << 6 | sign << 7 | overflow << 11;
+    flags & !CHANGED | set
 }
 
 /// A piece of code in this process's memory.
