@@ -239,3 +239,13 @@ pub(super) fn mask_of_program(thread: &Thread) -> u64 {
         None => thread.clone_mask.load(Relaxed),
     }
 }
+
+/// Whether a call goes on after the handlers of the signals that wait, if any do.
+pub(super) fn restarts(thread: &Thread, may_restart: bool) -> bool {
+    let count = thread.kept.load(Relaxed) as usize;
+    // SAFETY: this thread's own; no more are kept as long as some are.
+    let last = count
+        .checked_sub(1)
+        .and_then(|n| unsafe { (*thread.deferred.signals.get()).get(n) });
+    last.is_none_or(|last| may_restart && last.action.has(libc::SA_RESTART))
+}

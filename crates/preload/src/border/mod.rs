@@ -43,5 +43,5 @@ pub(crate) use gate::kernel as system_call;
 pub(crate) use gate::kernel_unless_kept;
 pub(crate) use names::{
     WOULD_SLEEP, answer, begin_by_name, begin_rest, by_name, end_rest, enter, has_looked, in_parts,
-    is_rest, leave, leaves_rest, sleeping_call, stay_here, waiting_call,
+    is_rest, leave, leaves_rest, sleeping_call, stay_here, wait, wait_by_name, waiting_call,
 };

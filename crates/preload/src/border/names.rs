@@ -7,7 +7,7 @@
 
 use super::gate::{self, Words};
 use super::thread::{self, Thread};
-use super::{RESTART, deliver};
+use super::{RESTART, deferred, deliver};
 use crate::errno::Outcome;
 use crate::object;
 use crate::real;
@@ -83,9 +83,26 @@ pub(crate) fn by_name<T>(
     }
 }
 
+/// As [`by_name`] for a call that no handler restarts.
+#[inline]
+pub(crate) fn wait_by_name<T>(
+    fd: c_int,
+    work: impl FnOnce() -> Option<Outcome<T>>,
+) -> Option<Outcome<T>> {
+    match object::is_ours(fd) {
+        true => wait(work),
+        false => None,
+    }
+}
+
 /// As [`by_name`] where the first argument does not say whether the call is ours.
 pub(crate) fn answer<T>(work: impl FnOnce() -> Option<Outcome<T>>) -> Option<Outcome<T>> {
-    attempt(false, work).0
+    attempt((false, true), work).0
+}
+
+/// As [`answer`] for a call that no handler restarts.
+pub(crate) fn wait<T>(work: impl FnOnce() -> Option<Outcome<T>>) -> Option<Outcome<T>> {
+    attempt((false, false), work).0
 }
 
 /// As [`by_name`] for a call that can be made in parts: whether it has to go on at the border with
@@ -96,13 +113,13 @@ pub(crate) fn in_parts(
     work: impl FnOnce() -> Option<Outcome<usize>>,
 ) -> (Option<Outcome<usize>>, bool) {
     match object::is_ours(fd) {
-        true => attempt(true, work),
+        true => attempt((true, true), work),
         false => (None, false),
     }
 }
 
 fn attempt<T>(
-    has_parts: bool,
+    (has_parts, may_restart): (bool, bool),
     work: impl FnOnce() -> Option<Outcome<T>>,
 ) -> (Option<Outcome<T>>, bool) {
     if !super::is_raised() || thread::current().inside.load(Relaxed) != 0 {
@@ -116,6 +133,10 @@ fn attempt<T>(
     let outcome = work();
     let is_left = thread.parts.swap(0, Relaxed) == LEFT;
     match outcome {
+        // A signal came while it looked: as if it had slept.
+        Some(Err(WOULD_SLEEP)) if !deferred::restarts(thread, may_restart) => {
+            (Some(Err(libc::EINTR)), false)
+        }
         Some(Err(WOULD_SLEEP)) => {
             thread.has_looked.store(1, Relaxed);
             (None, false)

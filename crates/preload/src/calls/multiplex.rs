@@ -1,6 +1,6 @@
 //! `poll`, `select`, `epoll`.
 
-use crate::border::{self, answer, by_name};
+use crate::border::{self, by_name, wait, wait_by_name};
 use crate::errno::{Outcome, give, is_nowhere};
 use crate::object::{self, Kind};
 use crate::poll::deadline_of;
@@ -25,7 +25,7 @@ unsafe fn entries<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
 #[unsafe(export_name = "poll")]
 unsafe extern "C-unwind" fn poll_(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
     let mut is_ours = false;
-    let ours = answer(|| {
+    let ours = wait(|| {
         let state = state::get()?;
         // SAFETY: as the caller says.
         let entries = unsafe { entries(fds, n) }.filter(|all| polling::concerns_us(all))?;
@@ -71,7 +71,7 @@ unsafe extern "C-unwind" fn ppoll(
     mask: *const sigset_t,
 ) -> c_int {
     let mut is_ours = false;
-    let ours = answer(|| {
+    let ours = wait(|| {
         let state = state::get()?;
         // SAFETY: as the caller says.
         let entries = unsafe { entries(fds, n) }.filter(|all| polling::concerns_us(all))?;
@@ -110,7 +110,7 @@ unsafe extern "C-unwind" fn select(
 ) -> c_int {
     let sets = [read, write, except];
     let mut is_ours = false;
-    let ours = answer(|| {
+    let ours = wait(|| {
         // SAFETY: as the caller says.
         let outcome = unsafe { select_ours(n, sets, timeout) };
         is_ours = outcome.is_some();
@@ -175,7 +175,7 @@ unsafe extern "C-unwind" fn pselect(
     let sets = [read, write, except];
     let mut is_ours = false;
     let ours =
-        answer(|| {
+        wait(|| {
             let state = state::get()?;
             let n = polling::within(n);
             // SAFETY: as the caller says.
@@ -263,7 +263,7 @@ unsafe extern "C-unwind" fn epoll_pwait(
 ) -> c_int {
     let timeout_time = u64::try_from(timeout).ok().map(Duration::from_millis);
     // SAFETY: as the caller says.
-    match by_name(set_fd, || unsafe {
+    match wait_by_name(set_fd, || unsafe {
         wait_ours(set_fd, events, most, (timeout_time, mask))
     }) {
         Some(outcome) => give(outcome),
@@ -285,7 +285,7 @@ pub(super) unsafe extern "C-unwind" fn epoll_pwait2(
         Err(error) => return give(Err(error)),
     };
     // SAFETY: as the caller says.
-    match by_name(set_fd, || unsafe {
+    match wait_by_name(set_fd, || unsafe {
         wait_ours(set_fd, events, most, (time, mask))
     }) {
         Some(outcome) => give(outcome),
