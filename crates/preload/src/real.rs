@@ -33,13 +33,17 @@ impl Next {
     /// Its address, or null where no library of the program has it.
     #[inline]
     fn find(&self) -> *mut c_void {
-        match self.found.load(Ordering::Relaxed) {
-            found if found.is_null() => {
-                // SAFETY: the name ends with a zero byte.
-                let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-                self.found.store(found, Ordering::Relaxed);
-                found
-            }
+        /// Where nothing is.
+        const MISSING: *mut c_void = std::ptr::without_provenance_mut(1);
+        let mut found = self.found.load(Ordering::Relaxed);
+        if found.is_null() {
+            // SAFETY: the name ends with a zero byte.
+            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+            found = if found.is_null() { MISSING } else { found };
+            self.found.store(found, Ordering::Relaxed);
+        }
+        match found {
+            MISSING => std::ptr::null_mut(),
             found => found,
         }
     }

@@ -158,8 +158,8 @@ pub(crate) fn interrupted(may_restart: bool) -> Outcome<()> {
     }
 }
 
-/// Whether a call that a signal interrupted goes on where there is no border: when every handler asks for it. Which signal
-/// it was cannot be known here, and `ppoll` itself never goes on.
+/// Whether a call that a signal interrupted goes on where there is no border: when every handler
+/// asks for it. Which signal it was cannot be known here, and `ppoll` itself never goes on.
 fn handlers_restart() -> bool {
     // What a program does to itself: runtimes have handlers for these.
     let own = [

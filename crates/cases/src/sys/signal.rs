@@ -164,69 +164,68 @@ unsafe extern "C" {
     fn pthread_cancel(thread: libc::pthread_t) -> c_int;
 }
 
+/// What calls are given places in.
+struct Places {
+    room: Vec<u8>,
+    vector: libc::iovec,
+    message: libc::msghdr,
+    set: libc::fd_set,
+    entry: libc::pollfd,
+}
+
+impl Places {
+    fn new(fd: i32) -> Box<Places> {
+        // SAFETY: zero is a value of each; the descriptor fits into the set.
+        let mut places = unsafe {
+            let mut set: libc::fd_set = std::mem::zeroed();
+            libc::FD_SET(fd, &raw mut set);
+            Box::new(Places {
+                room: vec![0; 1 << 23],
+                vector: std::mem::zeroed(),
+                message: std::mem::zeroed(),
+                set,
+                entry: std::mem::zeroed(),
+            })
+        };
+        (places.entry.fd, places.entry.events) = (fd, libc::POLLIN);
+        places.vector.iov_base = places.room.as_mut_ptr().cast();
+        places.vector.iov_len = 9;
+        places.message.msg_iov = &raw mut places.vector;
+        places.message.msg_iovlen = 1;
+        places
+    }
+
+    fn call(&mut self, within: Within, fd: i32) -> Call {
+        let (number, for_ever) = (fd as usize, -1isize as usize);
+        let (at, len) = (self.room.as_mut_ptr() as usize, self.room.len());
+        let entry = &raw mut self.entry as usize;
+        let set = &raw mut self.set as usize;
+        let message = &raw mut self.message as usize;
+        let (function, [a, b, c, d]) = match within {
+            Within::Read => (libc::read as *const () as usize, [number, at, 9, 0]),
+            Within::Recv => (libc::recv as *const () as usize, [number, at, 9, 0]),
+            Within::Write => (libc::write as *const () as usize, [number, at, len, 0]),
+            Within::Recvmsg => (libc::recvmsg as *const () as usize, [number, message, 0, 0]),
+            Within::Accept => (libc::accept as *const () as usize, [number, 0, 0, 0]),
+            Within::Poll => (libc::poll as *const () as usize, [entry, 1, for_ever, 0]),
+            Within::Select => (libc::select as *const () as usize, [number + 1, set, 0, 0]),
+            Within::EpollWait => {
+                let function = libc::epoll_wait as *const () as usize;
+                (function, [number, at, 1, for_ever])
+            }
+        };
+        Call {
+            function,
+            arguments: [a, b, c, d, 0, 0],
+        }
+    }
+}
+
 /// A thread that makes the call at `fd`, in which it sleeps, is cancelled: whether that ended it.
 pub(crate) fn cancelled_within(within: Within, fd: i32) -> bool {
     far::here(fd);
-    let mut room = vec![0u8; 1 << 23];
-    let at = room.as_mut_ptr() as usize;
-    let mut vector = libc::iovec {
-        iov_base: at as *mut c_void,
-        iov_len: 9,
-    };
-    // SAFETY: zero is a value of each.
-    let (mut message, mut set): (libc::msghdr, libc::fd_set) = unsafe { std::mem::zeroed() };
-    message.msg_iov = &raw mut vector;
-    message.msg_iovlen = 1;
-    // SAFETY: a descriptor that fits.
-    unsafe { libc::FD_SET(fd, &raw mut set) };
-    let mut entry = libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let number = fd as usize;
-    let for_ever = -1isize as usize;
-    let (function, arguments) = match within {
-        Within::Read => (libc::read as *const () as usize, [number, at, 9, 0, 0, 0]),
-        Within::Recv => (libc::recv as *const () as usize, [number, at, 9, 0, 0, 0]),
-        Within::Write => {
-            let len = room.len();
-            (
-                libc::write as *const () as usize,
-                [number, at, len, 0, 0, 0],
-            )
-        }
-        Within::Recvmsg => {
-            let message = &raw mut message as usize;
-            (
-                libc::recvmsg as *const () as usize,
-                [number, message, 0, 0, 0, 0],
-            )
-        }
-        Within::Accept => (libc::accept as *const () as usize, [number, 0, 0, 0, 0, 0]),
-        Within::Poll => {
-            let entry = &raw mut entry as usize;
-            (
-                libc::poll as *const () as usize,
-                [entry, 1, for_ever, 0, 0, 0],
-            )
-        }
-        Within::Select => {
-            let set = &raw mut set as usize;
-            (
-                libc::select as *const () as usize,
-                [number + 1, set, 0, 0, 0, 0],
-            )
-        }
-        Within::EpollWait => (
-            libc::epoll_wait as *const () as usize,
-            [number, at, 1, for_ever, 0, 0],
-        ),
-    };
-    let mut call = Call {
-        function,
-        arguments,
-    };
+    let mut places = Places::new(fd);
+    let mut call = places.call(within, fd);
     let mut thread = 0;
     let mut ended = null_mut();
     // SAFETY: the thread uses what lives here, and is over when this returns.
@@ -236,7 +235,7 @@ pub(crate) fn cancelled_within(within: Within, fd: i32) -> bool {
         pthread_cancel(thread);
         libc::pthread_join(thread, &raw mut ended);
     }
-    std::hint::black_box((&mut call, &mut room, &mut entry, &mut set, &mut message));
+    std::hint::black_box((&mut call, &mut places));
     ended as usize == CANCELLED
 }
 

@@ -1,4 +1,4 @@
-//! Signals: handlers that leave a call or make calls, what is restarted, threads that are cancelled.
+//! Signals: handlers that leave a call or make calls; threads that are cancelled.
 
 use super::case::{Case, case};
 use crate::sys::{self, Ret, Within};

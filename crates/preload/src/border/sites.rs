@@ -151,9 +151,10 @@ fn note_seen(code: &Range<usize>) {
     }
 }
 
-/// Where the program goes on, and with what flags, whose thread is at `at` with this outcome in rax,
-/// if that is right behind the `syscall` of a stub: unwinders know the program's code only. What was
-/// moved there from behind the call is done here, if it is a comparison, as in the C library.
+/// Where the program goes on, and with what flags, whose thread is at `at` with this outcome in
+/// rax, if that is right behind the `syscall` of a stub: unwinders know the program's code only.
+/// What was moved there from behind the call is done here, if it is a comparison, as in the C
+/// library.
 pub(super) fn behind_call(at: usize, rax: u64, flags: u64) -> Option<(usize, u64)> {
     let own = MEMORY.0.get().addr();
     if !(own..own + USED.load(Relaxed)).contains(&at) {

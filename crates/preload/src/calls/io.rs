@@ -127,7 +127,7 @@ fn and_rest(fd: c_int, (place, done): (usize, usize), rest: impl FnOnce() -> ssi
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+pub(super) unsafe extern "C-unwind" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
     let ours = by_name(fd, || {
         let found = stream(fd)?;
         read_some(&found, fd, &Pieces::one(to.cast(), len), 0)
@@ -275,7 +275,12 @@ unsafe fn vectored(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn recv(fd: c_int, to: *mut c_void, len: size_t, call: c_int) -> ssize_t {
+pub(super) unsafe extern "C-unwind" fn recv(
+    fd: c_int,
+    to: *mut c_void,
+    len: size_t,
+    call: c_int,
+) -> ssize_t {
     let (ours, is_left) = in_parts(fd, || {
         let found = stream(fd)?;
         receive(&found, fd, &Pieces::one(to.cast(), len), call)
@@ -318,7 +323,7 @@ unsafe extern "C-unwind" fn send_bytes(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn recvfrom(
+pub(super) unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     to: *mut c_void,
     len: size_t,
@@ -687,58 +692,4 @@ unsafe extern "C-unwind" fn pwritev64v2(
 ) -> ssize_t {
     // SAFETY: passed on.
     unsafe { pwritev2(fd, iov, n, offset, how) }
-}
-
-// What programs compiled with checks import instead.
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __read_chk(
-    fd: c_int,
-    to: *mut c_void,
-    len: size_t,
-    room: size_t,
-) -> ssize_t {
-    check(len, room);
-    // SAFETY: as the caller says.
-    unsafe { read(fd, to, len) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __recv_chk(
-    fd: c_int,
-    to: *mut c_void,
-    len: size_t,
-    room: size_t,
-    call: c_int,
-) -> ssize_t {
-    check(len, room);
-    // SAFETY: as the caller says.
-    unsafe { recv(fd, to, len, call) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn __recvfrom_chk(
-    fd: c_int,
-    to: *mut c_void,
-    len: size_t,
-    room: size_t,
-    call: c_int,
-    from: *mut sockaddr,
-    from_len: *mut socklen_t,
-) -> ssize_t {
-    check(len, room);
-    // SAFETY: as the caller says.
-    unsafe { recvfrom(fd, to, len, call, from, from_len) }
-}
-
-/// What the C library's checked functions do: a call that would overflow its buffer ends the
-/// program.
-pub(super) fn check(len: size_t, room: size_t) {
-    if len > room {
-        let _ = rustix::io::write(
-            rustix::stdio::stderr(),
-            b"*** buffer overflow detected ***: terminated\n",
-        );
-        std::process::abort();
-    }
 }

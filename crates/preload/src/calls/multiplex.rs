@@ -47,7 +47,7 @@ unsafe extern "C-unwind" fn __poll_chk(
     timeout: c_int,
     room: libc::size_t,
 ) -> c_int {
-    super::io::check(n as usize * size_of::<pollfd>(), room);
+    super::checked::check(n as usize * size_of::<pollfd>(), room);
     // SAFETY: passed on.
     unsafe { poll_(fds, n, timeout) }
 }
@@ -95,7 +95,7 @@ unsafe extern "C-unwind" fn __ppoll_chk(
     mask: *const sigset_t,
     room: libc::size_t,
 ) -> c_int {
-    super::io::check(n as usize * size_of::<pollfd>(), room);
+    super::checked::check(n as usize * size_of::<pollfd>(), room);
     // SAFETY: passed on.
     unsafe { ppoll(fds, n, timeout, mask) }
 }
