@@ -228,9 +228,10 @@ pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int
         at_once(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t
             = SYS_recvmsg(fd, message, flags);
     }
-    // SAFETY: as the caller says.
     match flags & libc::MSG_DONTWAIT {
+        // SAFETY: as the caller says.
         0 => unsafe { sleeping_recvmsg(fd, message, flags) },
+        // SAFETY: as the caller says.
         _ => unsafe { at_once(fd, message, flags) },
     }
 }

@@ -145,11 +145,10 @@ unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: size_t) -
         send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), 0)
     });
     match ours {
-        // SAFETY: what is left of the caller's place.
         Some(Ok(done)) if is_left => {
-            return and_rest(fd, (from as usize, done), || unsafe {
-                of_libc::write(fd, from.byte_add(done), len - done)
-            });
+            // SAFETY: what is left of the caller's place.
+            let rest = || unsafe { of_libc::write(fd, from.byte_add(done), len - done) };
+            return and_rest(fd, (from as usize, done), rest);
         }
         Some(outcome) => return give_len(outcome),
         None => {}
@@ -286,11 +285,10 @@ pub(super) unsafe extern "C-unwind" fn recv(
         receive(&found, fd, &Pieces::one(to.cast(), len), call)
     });
     match ours {
-        // SAFETY: what is left of the caller's place.
         Some(Ok(done)) if is_left => {
-            return and_rest(fd, (to as usize, done), || unsafe {
-                of_libc::recv(fd, to.byte_add(done), len - done, call)
-            });
+            // SAFETY: what is left of the caller's place.
+            let rest = || unsafe { of_libc::recv(fd, to.byte_add(done), len - done, call) };
+            return and_rest(fd, (to as usize, done), rest);
         }
         Some(outcome) => return give_len(outcome),
         None => {}
@@ -310,11 +308,10 @@ unsafe extern "C-unwind" fn send_bytes(
         send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
     });
     match ours {
-        // SAFETY: what is left of the caller's place.
         Some(Ok(done)) if is_left => {
-            return and_rest(fd, (from as usize, done), || unsafe {
-                of_libc::send(fd, from.byte_add(done), len - done, call)
-            });
+            // SAFETY: what is left of the caller's place.
+            let rest = || unsafe { of_libc::send(fd, from.byte_add(done), len - done, call) };
+            return and_rest(fd, (from as usize, done), rest);
         }
         Some(outcome) => return give_len(outcome),
         None => {}
@@ -614,13 +611,16 @@ unsafe extern "C-unwind" fn sendfile(
             Kind::Stream if from < 0 => Some(Err(libc::EBADF)),
             Kind::Stream if object::is_ours(from) => Some(Err(libc::EINVAL)),
             Kind::Stream if !offset.is_null() && is_nowhere(offset) => Some(Err(libc::EFAULT)),
-            // SAFETY: the caller's place, or null.
             Kind::Stream => {
-                Some(unsafe { crate::files::send_file(state, &object, (out, from), offset, len) })
+                // SAFETY: the caller's place, or null.
+                let sent =
+                    unsafe { crate::files::send_file(state, &object, (out, from), offset, len) };
+                Some(sent)
             }
             Kind::Datagrams if datagrams::peer(state, &object).is_some() => {
+                let (fds, what) = ((out, from), (offset, len));
                 // SAFETY: the caller's place, or null.
-                Some(unsafe { datagrams::send_file(state, &object, (out, from), (offset, len)) })
+                Some(unsafe { datagrams::send_file(state, &object, fds, what) })
             }
             _ => None,
         }
