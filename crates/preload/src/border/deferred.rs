@@ -139,7 +139,7 @@ pub(super) fn put_right(registers: &mut [u64; 23]) {
         registers[rip] = unsafe { *(registers[rcx] as *const u64) };
     }
     let at = registers[rip] as usize;
-    if let Some((back, now)) = sites::behind_call(at, registers[rax], registers[flags]) {
+    if let Some((back, now)) = sites::in_program(at, registers[rax], registers[flags]) {
         registers[rip] = back as u64;
         registers[flags] = now;
     }

@@ -7,6 +7,7 @@
 use super::actions::Action;
 use super::deferred::{self, Context, VECTORS_ABOUT, VectorsAbout};
 use super::gate::{self, VECTOR_PARTS};
+use super::sites;
 use super::thread::{self, Thread, at};
 use libc::c_int;
 use std::arch::naked_asm;
@@ -277,12 +278,16 @@ fn go_on(thread: &Thread, registers: &mut [u64; 17], handler_restarts: bool) {
         registers[rax] = -i64::from(libc::EINTR) as u64;
         return;
     }
+    let record = registers[rcx] as usize;
     // SAFETY: of a call from the border rcx leads to the record of its site.
-    let [back, native] = unsafe { *(registers[rcx] as *const [u64; 2]) };
+    let [back, native] = unsafe { *(record as *const [u64; 2]) };
     // The number of the call is in rax already.
     registers[rip] = match native == gate::native_unpatched as *const () as u64 {
         // The instruction that trapped.
         true => back - 2,
-        false => gate::enter_any as *const () as u64,
+        false => match sites::site_of(record) {
+            Some(site) => site as u64,
+            None => gate::enter_any as *const () as u64,
+        },
     };
 }
