@@ -331,12 +331,12 @@ pub(crate) fn action_of_alarm() -> String {
         action
     };
     let ours = [look as *const () as usize, do_work as *const () as usize];
-    let who = match action.sa_sigaction {
+    let handler = match action.sa_sigaction {
         libc::SIG_DFL => "default",
         at if ours.contains(&at) => "own",
         _ => "other",
     };
     // SAFETY: a set of our own.
     let masked = unsafe { libc::sigismember(&raw const action.sa_mask, libc::SIGUSR2) };
-    format!("{who} {:x} {masked}", action.sa_flags & !0x0400_0000)
+    format!("{handler} {:x} {masked}", action.sa_flags & !0x0400_0000)
 }
