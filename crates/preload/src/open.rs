@@ -397,7 +397,7 @@ fn wait_for_answer(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
 
 /// `connect` on a socket that is open, or being opened.
 fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
-    use std::sync::atomic::Ordering::AcqRel;
+    use std::sync::atomic::Ordering::{AcqRel, Relaxed};
     let slot = state.arena().own(object.slot());
     wait::look_for_answer(state, object, fd);
     if slot.flags() & flags::BROKEN != 0 {
@@ -409,7 +409,17 @@ fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
         });
     }
     if slot.state() == Standing::SynSent {
-        return Err(libc::EALREADY);
+        if slot.flags() & flags::NONBLOCKING != 0 {
+            return Err(libc::EALREADY);
+        }
+        // A handler interrupted the call that began it.
+        let answered = wait_for_answer(state, object, fd);
+        if answered.is_err() {
+            turned_away(state, object, fd);
+        }
+        answered?;
+        object.connecting.store(false, Relaxed);
+        return Ok(());
     }
     match object.connecting.swap(false, AcqRel) {
         true => Ok(()),
