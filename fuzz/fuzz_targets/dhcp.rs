@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(found.eq(options));
         }
     }
-    let mut client = Client::new(DhcpConfig::default(), MAC, 1, None);
+    let mut client = Client::new(DhcpConfig::default(), (MAC, None), 1, None);
     let mut now = Instant::from_millis(1);
     for chunk in data.chunks(300) {
         let mut xid = [0; 4];

@@ -3,9 +3,8 @@
 //! stream with an honest program beside it loses nothing.
 #![no_main]
 
-use gannet_local::name::Network;
 use gannet_local::slot::{Kind, State};
-use gannet_local::{Arena, Geometry, Peers, Stream, Watcher, meet};
+use gannet_local::{Arena, Geometry, Network, Peers, Stream, Watcher, meet};
 use libfuzzer_sys::fuzz_target;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -84,7 +83,8 @@ fuzz_target!(|data: &[u8]| {
     let (slot, news) = places();
     let (own, bad) = pair(1, 2);
     let (honest, good) = pair(3, 4);
-    let peers = Peers::new(own.arena.clone(), Network(0));
+    let nowhere = Network::at(b"/nowhere", 0, 0).expect("a path");
+    let peers = Peers::new(own.arena.clone(), nowhere);
     peers.insert(bad.arena.clone());
     let mut watcher = Watcher::new(own.arena.clone(), own.holder);
     watcher.add(own.slot, &bad.arena);

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::doors;
 use crate::gateway::{Gateway, Tools};
 use crate::host::Stack;
+use crate::introductions::Introductions;
 use crate::janitor::{Janitor, Others, Swept};
 use crate::kept::Kept;
 use crate::kernel::{Kernel, News, Token};
@@ -63,6 +64,7 @@ pub(crate) struct Carrier {
     questions: Questions,
     kept: Kept,
     pub(crate) strangers: Strangers,
+    introductions: Introductions,
     pub(crate) processes: Processes,
     janitor: Janitor,
     guardian: Option<OwnedFd>,
@@ -100,7 +102,6 @@ impl Carrier {
         let claims = claims.filter_map(|ip| network.claim(ip, config.host).ok());
         let claims = claims.collect();
         let kernel = Kernel::new()?;
-        let strangers = Strangers::new()?;
         kernel.add(gateway.listener(), Token::Gateway)?;
         for (at, listener) in service.iter().enumerate() {
             kernel.add(listener, Token::Service(at as u32))?;
@@ -110,7 +111,6 @@ impl Carrier {
             gateway.watcher.hang_bell();
         }
         bell::set_ringer(bell::ringer()?.into_raw_fd());
-        kernel.add(strangers.bell(), Token::Helper)?;
         let guardian = config.guardian.and_then(guard);
         if let Some(guardian) = &guardian {
             kernel.add(guardian, Token::Guardian)?;
@@ -136,7 +136,8 @@ impl Carrier {
             _claims: claims,
             questions: Questions::default(),
             kept: Kept::default(),
-            strangers,
+            strangers: Strangers::default(),
+            introductions: Introductions::default(),
             processes: Processes::new(),
             janitor: Janitor::new()?,
             guardian,
@@ -292,8 +293,10 @@ impl Carrier {
         let last = self.alone.map(|alone| alone + LAST_WORDS);
         let corked = self.gateway.uncorking_due();
         let suspects = self.processes.due();
+        let (asked, introduced) = (self.strangers.due(), self.introductions.due());
         let all = [self.janitor.due(), self.again, corked, last, suspects];
-        all.into_iter().flatten().min()
+        let all = all.into_iter().chain([asked, introduced]);
+        all.flatten().min()
     }
 
     fn do_what_is_due(&mut self) {
@@ -310,6 +313,14 @@ impl Carrier {
             self.watch_doors_of_the_kernel();
         }
         self.gateway.uncork(self.now);
+        if self.strangers.due().is_some_and(|due| due <= self.now) {
+            for host in self.strangers.give_up(self.now) {
+                self.introductions.is_unknown(host);
+            }
+        }
+        if self.introductions.due().is_some_and(|due| due <= self.now) {
+            self.bring_introduced();
+        }
         let suspects = self.processes.due().is_some_and(|due| due <= self.now);
         if suspects || self.processes.is_stale(&self.program) {
             self.look_at_processes();
@@ -352,7 +363,14 @@ impl Carrier {
             }
             Token::Service(at) => self.take_questions(at as usize, &mut asked),
             Token::Question(number) => self.questions.read(number, &mut asked),
-            Token::Helper => self.strangers.take_in(),
+            Token::Fetched(number) => self.fetched(number),
+            Token::Stranger(number) => {
+                let gone = self.strangers.ended(number, &self.kernel);
+                self.forget_news(&gone);
+            }
+            Token::Introduced(number) => {
+                self.introductions.heard(number, self.now);
+            }
             Token::Process(entry) => self.process_ended(entry as usize),
             Token::Bell => {
                 // Its news is heard in every turn.
@@ -437,6 +455,12 @@ impl Carrier {
                 self.gateway.tell_figures(slot);
                 asked.say(0);
             }
+            Question::Introduce(from, ref name) => {
+                if let Some(stream) = asked.file {
+                    self.introductions.begin(&self.network, from, name, stream);
+                    self.introduce(from);
+                }
+            }
             Question::Keep(slot) => self.keep(slot, asked),
             Question::Kept(slot, place) => match self.kept.get(&self.program, slot, place) {
                 Some(hidden) => asked.give(hidden, String::new()),
@@ -462,15 +486,62 @@ impl Carrier {
     }
 
     fn give_arena(&mut self, host: HostId, asked: Asked) {
-        if host == self.config.host {
-            asked.give(&self.file, String::new());
-        } else if host == self.gateway.arena().host() {
-            asked.give(&self.gateway.file, String::new());
-        } else if let Some(file) = self.strangers.file(host) {
-            asked.give(file, String::new());
-        } else {
-            self.strangers.fetch(self.network, host, asked.to);
+        match self.memory().of(host) {
+            Some(file) => asked.give(file, String::new()),
+            None => {
+                let with = (&self.network, &self.kernel, self.now);
+                // What is wrong was answered.
+                let _ = self.strangers.fetch(with, host, Some(asked.to));
+            }
         }
+    }
+
+    fn memory(&self) -> Memory<'_> {
+        Memory(&self.program, &self.file, &self.gateway, &self.strangers)
+    }
+
+    /// Asks for the memory of a program that connections were accepted from.
+    fn introduce(&mut self, from: HostId) {
+        if self.memory().of(from).is_some() {
+            self.introductions.is_known(from, self.now);
+            return self.bring_introduced();
+        }
+        let with = (&self.network, &self.kernel, self.now);
+        if self.strangers.fetch(with, from, None).is_err() {
+            self.introductions.is_unknown(from);
+        }
+    }
+
+    /// Another carrier has answered.
+    fn fetched(&mut self, number: u32) {
+        match self.strangers.fetched(number, &self.kernel) {
+            Some((host, true)) => self.introductions.is_known(host, self.now),
+            Some((host, false)) => self.introductions.is_unknown(host),
+            None => return,
+        }
+        self.bring_introduced();
+    }
+
+    fn bring_introduced(&mut self) {
+        let memory = Memory(&self.program, &self.file, &self.gateway, &self.strangers);
+        let unknown = self
+            .introductions
+            .bring(&self.kernel, self.now, |host| memory.of(host));
+        for host in unknown {
+            self.introduce(host);
+        }
+    }
+
+    /// Programs that have ended have no news, nor those that were given back and have no stream.
+    fn forget_news(&self, ended: &[HostId]) {
+        let others = Known(&self.strangers, &self.gateway, &self.program, &self.kept);
+        let has_stream = |host| {
+            let mut slots = self.program.allocated().map(|n| self.program.peer(n));
+            slots.any(|slot| slot.peer_name().host == host)
+        };
+        let is_unused = |host| others.arena(host).is_none() && !has_stream(host);
+        self.program
+            .forget_news(|host| ended.contains(&host) || is_unused(host));
     }
 
     /// What a process is told when it attaches: lines of a word and its value.
@@ -533,12 +604,8 @@ impl Carrier {
     }
 
     fn sweep(&mut self) {
-        if self.strangers.forget_the_dead() {
-            let known = |host| self.strangers.arena(host).is_some();
-            let own = [self.config.host, self.gateway.arena().host()];
-            let gone = |host| !own.contains(&host) && !known(host);
-            self.program.forget_news(gone);
-        }
+        let gone = self.strangers.forget_the_dead();
+        self.forget_news(&gone);
         self.kept.prune(&self.program, self.now);
         let others = Known(&self.strangers, &self.gateway, &self.program, &self.kept);
         let swept = self.janitor.sweep(&self.program, &others, self.now);
@@ -572,6 +639,23 @@ impl Carrier {
             self.gateway.doors.close_all();
         }
         late || began && self.gateway.open == 0
+    }
+}
+
+/// Where the memory of programs is.
+struct Memory<'a>(&'a Arena, &'a OwnedFd, &'a Gateway, &'a Strangers);
+
+impl Memory<'_> {
+    /// A descriptor for it. `None` when it is not known, or there is no descriptor left.
+    fn of(&self, host: HostId) -> Option<OwnedFd> {
+        let Memory(program, file, gateway, strangers) = self;
+        if host == program.host() {
+            file.try_clone().ok()
+        } else if host == gateway.arena().host() {
+            gateway.file.try_clone().ok()
+        } else {
+            strangers.file(host)
+        }
     }
 }
 

@@ -78,6 +78,7 @@ impl Gateway {
         let holder = arena.enter(std::process::id()).ok_or(Errno::NOMEM)?;
         // A datagram socket of the program's comes from no address yet.
         let peers = Peers::new(arena.clone(), network).with_partner(program.host());
+        let peers = peers.asking_none();
         peers.insert(program.clone());
         let listener = meet::bind_as(&network, &name::gateway(&network, program.host())?)?;
         rustix::net::listen(&listener, 4096)?;

@@ -239,7 +239,14 @@ fn living_sockets() -> Option<HashSet<u64>> {
         std::str::from_utf8(words.nth(6)?).ok()?.parse().ok()
     };
     let lines = table.split(|byte| *byte == b'\n').skip(1);
-    Some(lines.filter_map(inode).collect())
+    // One that waits to be accepted has no number yet: nor has the socket of a slot that was never
+    // opened.
+    Some(
+        lines
+            .filter_map(inode)
+            .filter(|inode| *inode != 0)
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -285,6 +292,21 @@ mod tests {
             arena.must_ask_for_sweep() && !arena.must_ask_for_sweep(),
             "once"
         );
+    }
+
+    /// Those that no process has accepted yet have none: 0 is no socket's.
+    #[test]
+    fn a_socket_without_a_number_keeps_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = directory.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&name).unwrap();
+        let _waits = std::os::unix::net::UnixStream::connect(&name).unwrap();
+        let table = std::fs::read_to_string("/proc/self/net/unix").unwrap_or_default();
+        let mut numbers = table
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(6));
+        assert!(numbers.any(|number| number == "0"), "{table}");
+        assert!(!living_sockets().unwrap().contains(&0));
     }
 
     #[test]

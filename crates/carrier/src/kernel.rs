@@ -19,8 +19,12 @@ pub(crate) enum Token {
     Service(u32),
     /// A question of this number arrives.
     Question(u32),
-    /// A helper thread has brought something.
-    Helper,
+    /// The question of this number to another carrier is answered.
+    Fetched(u32),
+    /// The carrier of the other program with this number has ended.
+    Stranger(u32),
+    /// The connection of this number that was brought to a listener is taken, or is not.
+    Introduced(u32),
     /// The process of this entry has ended.
     Process(u32),
     /// The process that the carrier was started by has ended.
@@ -39,12 +43,14 @@ impl Token {
             Token::Gateway => (0u64, 0),
             Token::Service(n) => (1, n),
             Token::Question(n) => (2, n),
-            Token::Helper => (3, 0),
+            Token::Fetched(n) => (3, n),
             Token::Process(n) => (4, n),
             Token::Guardian => (5, 0),
             Token::Link => (6, 0),
             Token::Flow(n) => (7, n),
             Token::Bell => (8, 0),
+            Token::Stranger(n) => (9, n),
+            Token::Introduced(n) => (10, n),
         };
         kind << 32 | u64::from(n)
     }
@@ -55,11 +61,13 @@ impl Token {
             0 => Token::Gateway,
             1 => Token::Service(n),
             2 => Token::Question(n),
-            3 => Token::Helper,
+            3 => Token::Fetched(n),
             4 => Token::Process(n),
             5 => Token::Guardian,
             6 => Token::Link,
             7 => Token::Flow(n),
+            9 => Token::Stranger(n),
+            10 => Token::Introduced(n),
             _ => Token::Bell,
         }
     }
@@ -132,7 +140,9 @@ mod tests {
             Token::Gateway,
             Token::Service(1),
             Token::Question(3),
-            Token::Helper,
+            Token::Fetched(4),
+            Token::Stranger(5),
+            Token::Introduced(6),
             Token::Process(511),
             Token::Guardian,
             Token::Link,

@@ -32,6 +32,7 @@
 //! | `janitor.rs` | slots that nobody holds any more |
 //! | `kept.rs` | hidden descriptors of sockets that travel in messages |
 //! | `questions.rs` | what processes ask |
+//! | `introductions.rs` | connections of programs that an acceptor does not know yet |
 //! | `strangers.rs` | the memory of other programs |
 //! | `listing.rs` | its sockets, for `gannet ss` |
 #![deny(unsafe_code)]
@@ -45,6 +46,7 @@ mod flow;
 mod gateway;
 mod host;
 mod inherited;
+mod introductions;
 mod janitor;
 mod kept;
 mod kernel;

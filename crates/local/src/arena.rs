@@ -14,6 +14,7 @@ use crate::memory::{self, Mapping};
 use crate::slot::{OwnSlot, PeerSlot};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 mod claims;
@@ -33,6 +34,8 @@ pub struct Arena {
     pub(crate) geometry: Geometry,
     host: HostId,
     pub(crate) gathering: Gathering,
+    /// Which use of which entry this process has, see [`Arena::seat`]; 0: none.
+    seat: AtomicU32,
 }
 
 impl Arena {
@@ -66,6 +69,7 @@ impl Arena {
             geometry,
             host,
             gathering: Gathering::default(),
+            seat: AtomicU32::new(0),
         };
         arena.open_table();
         Ok((file, arena))
@@ -102,6 +106,7 @@ impl Arena {
             geometry,
             host,
             gathering: Gathering::default(),
+            seat: AtomicU32::new(0),
         })
     }
 

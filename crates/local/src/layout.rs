@@ -185,6 +185,8 @@ pub(crate) mod header {
     pub(crate) const SLEEPERS: usize = 52;
     /// Set while the carrier looks for slots that no process holds.
     pub(crate) const SWEEPING: usize = 56;
+    /// Held while a news ring is opened.
+    pub(crate) const NEWS_LOCK: usize = 64;
     // The log's line.
     /// Set when somebody wants to know which sockets are carried.
     pub(crate) const LOG_WANTED: usize = 128;
@@ -244,13 +246,12 @@ pub(crate) mod slot {
     pub(crate) const SENT: usize = 16;
     pub(crate) const WOKEN_READER: usize = 20;
     pub(crate) const WOKEN_SET: usize = 24;
-    /// Where its holder writes anyway, and not on a line that the other end has to fetch for more.
-    pub(crate) const WRITE_LOCK: usize = 28;
     pub(crate) const URGENT: usize = 32;
-    // Of a listener: who accepts, and when one did last, see `turns.rs`.
+    // Of a listener: which processes accept, see `turns.rs`.
     pub(crate) const COMERS: usize = 40;
     pub(crate) const TAKERS: usize = 48;
-    pub(crate) const TAKEN_AT: usize = 56;
+    /// Where its holder writes anyway, and not on a line that the other end has to fetch for more.
+    pub(crate) const WRITE_LOCK: usize = 56;
     // The receiver's line.
     pub(crate) const CONSUMED: usize = 64;
     pub(crate) const RECEIVER: usize = 72;
@@ -261,6 +262,8 @@ pub(crate) mod slot {
     pub(crate) const BACKING: usize = 96;
     /// Of a stream: the inode of the other end's socket.
     pub(crate) const PEER_INODE: usize = 104;
+    /// Of a listener, see `turns.rs`.
+    pub(crate) const TAKEN_AT: usize = 112;
     // Who waits.
     pub(crate) const READER_ARMED: usize = 128;
     pub(crate) const WRITER_ARMED: usize = 132;
@@ -319,7 +322,7 @@ mod tests {
             assert!(geometry.is_sane());
             let bitmap = geometry.bitmap_words() * 8;
             let places = [
-                (0, header::SWEEPING + 4),
+                (0, header::NEWS_LOCK + 8),
                 (geometry.process(0), PROCESS_BYTES),
                 (geometry.process(PROCESSES - 1), PROCESS_BYTES),
                 (geometry.sleeper(0), SLEEPER_BYTES),

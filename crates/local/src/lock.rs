@@ -1,22 +1,25 @@
 //! A lock in shared memory that outlives its holder.
 //!
-//! The word holds the number of the thread that has it, and the top bit when somebody sleeps for
-//! it. What it guards (one end of a ring) is consistent after every single store, so that a holder
-//! who dies inside leaves nothing half done: whoever finds it dead takes the lock over. Should its
-//! number have become another thread's within those milliseconds, the lock is taken over when that
-//! one ends.
+//! The lower half of its word holds the number of the thread that has it, and a bit that says that
+//! others sleep for it. The upper half says which use of which entry of the arena's process table
+//! the thread belongs to: thread numbers come again, and mean another thread in another PID
+//! namespace. What the lock guards (one end of a ring) is consistent after every single store, so
+//! that a holder that dies inside leaves nothing half done: the next one takes the lock over.
 
+use crate::arena::{Arena, pid_namespace};
 use crate::sandbox;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::futex;
 use std::cell::Cell;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-const SLEEPERS: u32 = 1 << 31;
+const SLEEPERS: u64 = 1 << 31;
+/// Of the lower half: the thread.
+const NUMBER: u64 = SLEEPERS - 1;
 /// Looks before going to sleep.
 const LOOKS: u32 = 200;
 /// How long to sleep before looking whether the holder still lives.
@@ -43,75 +46,85 @@ pub fn after_fork() {
     let _ = thread();
 }
 
+/// A lock in an arena.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lock<'a> {
+    pub(crate) arena: &'a Arena,
+    pub(crate) word: &'a AtomicU64,
+    /// The lower half of `word`, which the kernel compares before it lets a thread sleep.
+    pub(crate) lower: &'a AtomicU32,
+}
+
 /// The lock, held until dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a>(&'a AtomicU32);
+pub(crate) struct Held<'a>(Lock<'a>);
+
+const _: () = assert!(cfg!(target_endian = "little"), "the lower half comes first");
 
 /// Takes the lock. `DEADLK` when this thread has it: a signal has interrupted it inside, and a wait
 /// would be for ever.
-pub(crate) fn hold(word: &AtomicU32) -> Result<Held<'_>, Errno> {
-    match word.compare_exchange(0, thread(), Acquire, Relaxed) {
+pub(crate) fn hold(lock: Lock<'_>) -> Result<Held<'_>, Errno> {
+    let mine = u64::from(lock.arena.seat()) << 32 | u64::from(thread());
+    match lock.word.compare_exchange(0, mine, Acquire, Relaxed) {
         Ok(_) => {}
-        Err(seen) if seen & !SLEEPERS == thread() => return Err(Errno::DEADLK),
-        Err(_) => wait_for(word),
+        Err(seen) if seen & !SLEEPERS == mine => return Err(Errno::DEADLK),
+        Err(_) => wait_for(lock, mine),
     }
-    Ok(Held(word))
+    Ok(Held(lock))
 }
 
 #[cold]
-fn wait_for(word: &AtomicU32) {
-    let mine = thread();
+fn wait_for(Lock { arena, word, lower }: Lock<'_>, mine: u64) {
+    let take = |from: u64, to: u64| word.compare_exchange(from, to, Acquire, Relaxed).is_ok();
     let mut slept = 0;
     loop {
         for _ in 0..LOOKS {
-            // Who slept cannot know whether others still do.
-            if word
-                .compare_exchange(0, mine | slept, Acquire, Relaxed)
-                .is_ok()
-            {
+            // One that slept cannot know whether others still do.
+            if take(0, mine | slept) {
                 return;
             }
             std::hint::spin_loop();
         }
-        let seen = word.fetch_or(SLEEPERS, AcqRel);
+        let seen = word.fetch_or(SLEEPERS, AcqRel) | SLEEPERS;
         slept = SLEEPERS;
-        if seen == 0 {
+        if seen == SLEEPERS {
             // It became free meanwhile: the bit alone holds nothing.
-            if word
-                .compare_exchange(SLEEPERS, mine | slept, Acquire, Relaxed)
-                .is_ok()
-            {
+            if take(SLEEPERS, mine | slept) {
                 return;
             }
             continue;
         }
-        let holder = seen & !SLEEPERS;
-        if holder == 0 {
-            let taken = word.compare_exchange(SLEEPERS, mine | slept, Acquire, Relaxed);
-            if taken.is_ok() {
-                return;
-            }
-            continue;
-        }
-        let timed_out = sleep(word, holder | SLEEPERS);
-        if timed_out && is_dead(holder) {
-            let taken = word.compare_exchange(holder | SLEEPERS, mine | slept, Acquire, Relaxed);
-            if taken.is_ok() {
-                return;
-            }
+        let timed_out = sleep(lower, seen);
+        if timed_out && is_dead(seen, arena) && take(seen, mine | slept) {
+            return;
         }
     }
 }
 
-fn sleep(word: &AtomicU32, expected: u32) -> bool {
+fn sleep(lower: &AtomicU32, expected: u64) -> bool {
     let timeout = rustix::time::Timespec {
         tv_sec: 0,
         tv_nsec: SUSPICION.subsec_nanos().into(),
     };
-    futex::wait(word, futex::Flags::empty(), expected, Some(&timeout)) == Err(Errno::TIMEDOUT)
+    let flags = futex::Flags::empty();
+    futex::wait(lower, flags, expected as u32, Some(&timeout)) == Err(Errno::TIMEDOUT)
 }
 
-fn is_dead(thread: u32) -> bool {
+/// Whether the holder that a word names can never let go.
+fn is_dead(seen: u64, arena: &Arena) -> bool {
+    let (seat, thread) = ((seen >> 32) as u32, (seen & NUMBER) as u32);
+    if seat == 0 {
+        // A process without an entry of its own: its thread's number is all there is.
+        return is_gone(thread);
+    }
+    match arena.seated(seat) {
+        None => true,
+        // The carrier may be gone that would have given the entry back.
+        Some(namespace) => is_gone(thread) && namespace == pid_namespace(),
+    }
+}
+
+fn is_gone(thread: u32) -> bool {
     if sandbox::is_on() {
         // May not ask.
         return false;
@@ -141,8 +154,8 @@ fn state_in(stat: &[u8]) -> Option<u8> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if self.0.swap(0, Release) & SLEEPERS != 0 {
-            let _ = futex::wake(self.0, futex::Flags::empty(), 1);
+        if self.0.word.swap(0, Release) & SLEEPERS != 0 {
+            let _ = futex::wake(self.0.lower, futex::Flags::empty(), 1);
         }
     }
 }

@@ -16,7 +16,6 @@
 //! welcome names has the opener's own as its other end.
 
 use crate::arena::{Arena, HostId};
-use crate::lock;
 use crate::name::{self, Family, Place, Target};
 use crate::network::{Network, stream_socket};
 use crate::peers::Peers;
@@ -24,11 +23,13 @@ use crate::service;
 use crate::slot::{Kind, OwnSlot, SlotName, State, flags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketAddrUnix, SocketFlags};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, SocketFlags};
 use rustix::rand::GetRandomFlags;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+
+pub mod introduce;
 
 const WELCOME: usize = 24;
 const MAGIC: u32 = 0x6761_6e77;
@@ -241,8 +242,9 @@ pub fn bind_as(network: &Network, name: &SocketAddrUnix) -> Result<OwnedFd, Errn
 /// there may be more, but others have a turn.
 const TURNED_AWAY: usize = 64;
 
-/// Takes a stream from a listener. Who knocks without being what it says is turned away and
-/// counted as nobody.
+/// Takes a stream from a listener. A connection that is not what it says is turned away and is not
+/// counted. One of a program whose memory is not known, and does not become known at once, is left
+/// to the own carrier, which brings it again: see [`introduce`].
 ///
 /// # Errors
 /// `AGAIN` when there is none (or `listener` blocks); `NOBUFS` when the arena has no slot left;
@@ -255,11 +257,24 @@ pub fn accept(
 ) -> Result<Met, Errno> {
     for _ in 0..TURNED_AWAY {
         let (fd, name) = rustix::net::acceptfrom_with(&listener, socket)?;
-        let name = name.and_then(|any| SocketAddrUnix::try_from(any).ok());
-        let Some(opener) = name.and_then(|name| name::read_connector(&name)) else {
-            continue;
+        let (fd, opener) = match opener_of(name) {
+            Some(opener) => (fd, opener),
+            None => match introduce::take(peers, fd, socket) {
+                Ok(Some(introduced)) => introduced,
+                // The carrier keeps it, and comes again.
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS)) => return Err(error),
+                Ok(None) | Err(_) => continue,
+            },
         };
-        match admit(peers, holder, &fd, opener, socket) {
+        let admitted = match admit(peers, holder, &fd, opener, socket) {
+            // Where the program's memory is the carrier will know later: others have their turn.
+            Err(Errno::AGAIN) => {
+                introduce::leave_to_carrier(peers, &listener, opener.0.host, &fd);
+                continue;
+            }
+            other => other,
+        };
+        match admitted {
             Ok((slot, theirs)) => {
                 return Ok(Met {
                     fd,
@@ -277,17 +292,26 @@ pub fn accept(
     Err(Errno::AGAIN)
 }
 
+/// An opening end: its slot, and the random number there.
+type Opener = (SlotName, u64);
+
+/// The opening end that has this name.
+fn opener_of(name: Option<SocketAddrAny>) -> Option<Opener> {
+    let name = name.and_then(|any| SocketAddrUnix::try_from(any).ok());
+    name.and_then(|name| name::read_connector(&name))
+}
+
 fn admit(
     peers: &Peers,
     holder: usize,
     fd: &OwnedFd,
-    (opener, nonce): (SlotName, u64),
+    (opener, nonce): Opener,
     socket: SocketFlags,
 ) -> Result<(u32, Arc<Arena>), Errno> {
     if !peers.network().admits(fd) {
         return Err(Errno::PERM);
     }
-    let theirs = peers.get(opener.host)?;
+    let theirs = peers.get_at_once(opener.host)?;
     let peer = theirs.peer(opener.slot);
     let opens = matches!(peer.state(), State::SynSent | State::Established);
     // A stream that has its other end opens no other: somebody else uses its name.
@@ -388,49 +412,78 @@ pub enum Answer {
     Refused(i32),
 }
 
-/// Looks for the welcome of the stream in slot `n`, once; and for the arena of its other end.
+/// Looks for the welcome of the stream in slot `n`, once; and for the arena of its other end. That
+/// may not be known yet: then the welcome stays where it is, see [`is_answered`].
 pub fn resolve(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> Answer {
     let slot = peers.own().own(n);
-    let Ok(held) = lock::hold(slot.read_lock()) else {
+    if let Some(answer) = settled(peers, n) {
+        return answer;
+    }
+    let name = match peek_welcome(fd) {
+        Ok(None) => return Answer::NotYet,
+        // Nothing comes through a socket that this end has shut down; nor is that a refusal.
+        Err(Errno::CONNRESET) if slot.flags() & flags::DEAF != 0 => return Answer::NotYet,
+        Ok(Some((0, name))) => Ok(name),
+        Ok(Some((errno, _))) => Err(errno),
+        Err(error) => Err(error.raw_os_error()),
+    };
+    // Without the lock: other threads and processes have the stream too.
+    let theirs = name.and_then(|name| match peers.get_soon(name.host) {
+        Ok(theirs) => Ok((name, Some(theirs))),
+        Err(Errno::AGAIN) => Ok((name, None)),
+        Err(_) => Err(Errno::CONNRESET.raw_os_error()),
+    });
+    let Ok(held) = slot.hold_read() else {
         return Answer::NotYet;
     };
-    if slot.flags() & flags::BROKEN != 0 && slot.flags() & flags::RESOLVED == 0 {
-        // Said before: its reason is reported once.
-        return Answer::Refused(slot.error());
+    if slot.flags() & (flags::RESOLVED | flags::BROKEN) != 0 {
+        // By another one that has the stream, meanwhile.
+        drop(held);
+        return settled(peers, n).unwrap_or(Answer::NotYet);
     }
-    if slot.flags() & flags::RESOLVED == 0 {
-        let name = match peek_welcome(fd) {
-            Ok(None) => return Answer::NotYet,
-            // Nothing comes through a socket that this end has shut down; nor is that a refusal.
-            Err(Errno::CONNRESET) if slot.flags() & flags::DEAF != 0 => return Answer::NotYet,
-            Ok(Some((0, name))) => name,
-            Ok(Some((errno, _))) => return refused(peers, n, errno),
-            Err(error) => return refused(peers, n, error.raw_os_error()),
-        };
-        let theirs = peers.get(name.host).ok();
-        let theirs = theirs.filter(|theirs| points_back(theirs, name, slot.name()));
-        let Some(theirs) = theirs else {
-            return refused(peers, n, Errno::CONNRESET.raw_os_error());
-        };
-        if theirs.map_ring(name.slot).is_err() {
-            return refused(peers, n, Errno::NOBUFS.raw_os_error());
-        }
-        opened(peers, n, &theirs, name.slot);
-        slot.set_peer(name);
-        // Taken out once it is noted: a process that is killed in between leaves the others that
-        // hold the stream a welcome, and no more than a wake-up if it was noted already.
-        take_welcome(fd);
-        return Answer::Open(theirs);
+    let (name, theirs) = match theirs {
+        Ok((_, None)) => return Answer::NotYet,
+        Ok((name, Some(theirs))) => (name, theirs),
+        Err(errno) => return refused(peers, n, errno),
+    };
+    if !points_back(&theirs, name, slot.name()) {
+        return refused(peers, n, Errno::CONNRESET.raw_os_error());
     }
-    drop(held);
-    if slot.flags() & flags::BROKEN != 0 {
-        return Answer::Refused(slot.error());
+    if theirs.map_ring(name.slot).is_err() {
+        return refused(peers, n, Errno::NOBUFS.raw_os_error());
     }
-    match peers.get(slot.peer_name().host) {
+    opened(peers, n, &theirs, name.slot);
+    slot.set_peer(name);
+    // Taken out once it is noted: a process that is killed in between leaves the others that
+    // hold the stream a welcome, and no more than a wake-up if it was noted already.
+    take_welcome(fd);
+    Answer::Open(theirs)
+}
+
+/// What is known of the stream in slot `n` without a look at its socket.
+fn settled(peers: &Peers, n: u32) -> Option<Answer> {
+    let slot = peers.own().own(n);
+    let known = slot.flags();
+    if known & flags::BROKEN != 0 {
+        // Its reason is reported once.
+        return Some(Answer::Refused(slot.error()));
+    }
+    if known & flags::RESOLVED == 0 {
+        return None;
+    }
+    // A process that was given the stream by another one: the own carrier knows the memory.
+    Some(match peers.get(slot.peer_name().host) {
         Ok(theirs) => Answer::Open(theirs),
         // Not asked again and again: each question may have to wait for its answer.
         Err(_) => refused(peers, n, Errno::CONNRESET.raw_os_error()),
-    }
+    })
+}
+
+/// Whether the stream in slot `n` has a welcome that [`resolve`] could not follow yet. Nothing
+/// wakes a sleeper when it can: it is to look again, and each look waits a little.
+pub fn is_answered(peers: &Peers, n: u32, fd: BorrowedFd<'_>) -> bool {
+    let known = peers.own().own(n).flags();
+    known & (flags::RESOLVED | flags::BROKEN) == 0 && matches!(peek_welcome(fd), Ok(Some((0, _))))
 }
 
 /// Whether the slot that a welcome names has this end as its other end, and no other process's.

@@ -17,15 +17,18 @@
 use crate::arena::{Arena, HostId, UNKNOWN};
 use crate::bell;
 use crate::layout::{NEWS_ENTRIES, NEWS_RINGS, SLEEPERS, header, news, sleeper};
+use crate::lock::{self, Lock};
 use crate::slot::PeerSlot;
 use rustix::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The value of [`crate::slot::PeerSlot::watch`] for "wake always": more than one set watches.
 pub const ALWAYS: u32 = u32::MAX;
+/// Sleepers that are looked at for one stream that several watch.
+const RUNG_AT_ONCE: u32 = 512;
 /// Entries after which a watcher gives up following and looks at everything.
 const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
 
@@ -54,13 +57,22 @@ impl Arena {
             }
         }
         fence(SeqCst);
-        let watch = peer.watch();
-        if watch == ALWAYS {
-            return Some(0);
+        match peer.watch() {
+            0 => None,
+            ALWAYS => {
+                self.wake_all(theirs, ring);
+                Some(0)
+            }
+            watch => {
+                let armed = self.wake_sleeper(theirs, ring, watch)?;
+                (woken.load(Relaxed) != armed).then_some(armed)
+            }
         }
-        if watch == 0 {
-            return None;
-        }
+    }
+
+    /// Rings for a sleeper of `theirs`. Gives the number of its sleep when it has no bell, or this
+    /// process cannot ring.
+    fn wake_sleeper(&self, theirs: &Arena, ring: Option<usize>, watch: u32) -> Option<u32> {
         let at = theirs.geometry.sleeper(watch as usize - 1);
         let armed = theirs.memory.word(at + sleeper::ARMED).load(Acquire);
         if armed == 0 {
@@ -78,27 +90,54 @@ impl Arena {
                 return None;
             }
         }
-        (woken.load(Relaxed) != armed).then_some(armed)
+        Some(armed)
+    }
+
+    /// Several watch a stream, of several processes perhaps. What comes through its socket one of
+    /// them takes, and the others sleep on: their bells ring, of as many as there is time for.
+    #[cold]
+    fn wake_all(&self, theirs: &Arena, ring: Option<usize>) {
+        let used = theirs.memory.word(header::SLEEPERS).load(Acquire);
+        for watch in 1..=used.min(RUNG_AT_ONCE) {
+            self.wake_sleeper(theirs, ring, watch);
+        }
     }
 
     /// The ring for program `host`, opened when there is none yet.
     fn news_ring(&self, host: HostId) -> Option<usize> {
-        for n in 0..NEWS_RINGS {
-            let owner = self.memory.long(self.geometry.news(n) + news::FOR);
-            match owner.load(Acquire) {
-                0 => match owner.compare_exchange(0, host, AcqRel, Acquire) {
-                    Ok(_) => {
-                        self.memory.word(header::NEWS_OPENED).fetch_add(1, AcqRel);
-                        return Some(n);
-                    }
-                    Err(other) if other == host => return Some(n),
-                    Err(_) => {}
-                },
-                other if other == host => return Some(n),
-                _ => {}
-            }
-        }
-        None
+        self.find_news_ring(host)
+            .or_else(|| self.open_news_ring(host))
+    }
+
+    pub(crate) fn find_news_ring(&self, host: HostId) -> Option<usize> {
+        let owner = |n| self.memory.long(self.geometry.news(n) + news::FOR);
+        (0..NEWS_RINGS).find(|&n| owner(n).load(Acquire) == host)
+    }
+
+    /// One process at a time: those that watch follow one ring, so there must be no second one,
+    /// however many rings of programs that are gone become free meanwhile.
+    #[cold]
+    fn open_news_ring(&self, host: HostId) -> Option<usize> {
+        let opening = Lock {
+            arena: self,
+            word: self.memory.long(header::NEWS_LOCK),
+            lower: self.memory.word(header::NEWS_LOCK),
+        };
+        // A handler that interrupts this very thread in here goes without.
+        let held = lock::hold(opening).ok()?;
+        let opened = self.find_news_ring(host).or_else(|| {
+            let owner = |n| self.memory.long(self.geometry.news(n) + news::FOR);
+            let taken = |n: &usize| {
+                let owner: &AtomicU64 = owner(*n);
+                owner.compare_exchange(0, host, AcqRel, Relaxed).is_ok()
+            };
+            let free = (0..NEWS_RINGS).find(taken)?;
+            let opened = self.memory.word(header::NEWS_OPENED);
+            opened.fetch_add(1, AcqRel);
+            Some(free)
+        });
+        drop(held);
+        opened
     }
 
     /// The news rings of programs that are gone, as `is_gone` says, can be used for others.
@@ -203,10 +242,7 @@ impl Follower {
     fn look_for_ring(&mut self, own: HostId) {
         let memory = &self.theirs.memory;
         self.looked = memory.word(header::NEWS_OPENED).load(Acquire);
-        self.ring = (0..NEWS_RINGS).find(|&n| {
-            let owner = memory.long(self.theirs.geometry.news(n) + news::FOR);
-            owner.load(Acquire) == own
-        });
+        self.ring = self.theirs.find_news_ring(own);
     }
 
     fn tail(&self, ring: usize) -> u64 {

@@ -5,7 +5,6 @@
 
 use crate::Arena;
 use crate::datagram::{HEADER, Header, What};
-use crate::lock;
 use crate::slot::PeerSlot;
 use crate::stream::{Hindrance, Span, Stream, places, ring_of};
 
@@ -29,7 +28,7 @@ impl Stream<'_> {
     /// # Safety
     /// Every span can be written.
     pub unsafe fn receive_record(&self, spans: &[Span], keep: bool) -> Result<Record, Hindrance> {
-        let held = lock::hold(self.own.read_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_read().map_err(Hindrance::File)?;
         let (arena, peer, header) = self.next_header()?;
         let whole = HEADER + header.len as usize;
         let start = self.own.consumed();
@@ -56,7 +55,7 @@ impl Stream<'_> {
     /// # Errors
     /// As [`Stream::receive_record`].
     pub fn peek_record(&self) -> Result<Header, Hindrance> {
-        let held = lock::hold(self.own.read_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_read().map_err(Hindrance::File)?;
         let header = self.next_header().map(|(_, _, header)| header);
         drop(held);
         header
@@ -64,7 +63,7 @@ impl Stream<'_> {
 
     /// Takes the next record if it carries no datagram: what the other end has to tell.
     pub fn take_unless_data(&self) -> Option<Header> {
-        let held = lock::hold(self.own.read_lock()).ok()?;
+        let held = self.own.hold_read().ok()?;
         let (_, _, header) = self.next_header().ok()?;
         if header.what == What::Data {
             return None;

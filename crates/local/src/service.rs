@@ -12,6 +12,7 @@ use crate::arena::HostId;
 use crate::credentials;
 use crate::name::{self, Stem, Target};
 use crate::network::Network;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -25,7 +26,7 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
 /// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest answer, bytes.
 pub const LONGEST: usize = 4096;
 /// Longest question, bytes.
@@ -60,6 +61,10 @@ pub enum Question {
     /// The hidden descriptor with this place, the first is 0, of those kept of a slot. Comes with
     /// it, or `NOENT`.
     Kept(u32, u32),
+    /// The socket that comes with the question was accepted at the listener of this name, from the
+    /// program of this number, whose memory is not known: bring both to the listener. Is not
+    /// answered.
+    Introduce(HostId, String),
 }
 
 impl Question {
@@ -83,6 +88,7 @@ impl Question {
                 (8, *host, format!("{turn} {to}"))
             }
             Question::Bind(stem, share) => (9, u64::from(*share), stem.clone()),
+            Question::Introduce(host, name) => (22, *host, name.clone()),
         };
         let head = [&kind.to_ne_bytes()[..], &argument.to_ne_bytes()].concat();
         [head, text.into_bytes()].concat()
@@ -108,9 +114,10 @@ impl Question {
             9 => Question::Bind(text.to_owned(), argument != 0),
             20 => Question::Keep(argument as u32),
             21 => Question::Kept(argument as u32, (argument >> 32) as u32),
+            22 if name::is_listener_name(text) => Question::Introduce(argument, text.to_owned()),
             _ => return None,
         };
-        (text.is_empty() || matches!(kind, 8 | 9)).then_some(question)
+        (text.is_empty() || matches!(kind, 8 | 9 | 22)).then_some(question)
     }
 }
 
@@ -174,12 +181,58 @@ fn ask_with(
 ) -> Result<Answer, Errno> {
     let fd = reach(network, host, SocketFlags::CLOEXEC)?;
     send(&fd, question, file)?;
-    let answer = receive(&fd)?;
+    checked(receive(&fd)?)
+}
+
+fn checked(answer: Answer) -> Result<Answer, Errno> {
     match answer.errno {
         0 => Ok(answer),
         errno @ 1..4096 => Err(Errno::from_raw_os_error(errno)),
         _ => Err(Errno::PROTO),
     }
+}
+
+/// Asks the carrier of `host`, and does not wait: the answer can be read from the result when that
+/// is readable, by [`answer_from`].
+///
+/// # Errors
+/// `CONNREFUSED` when there is no carrier; `AGAIN` when it has more questions than it takes.
+pub fn begin(network: &Network, host: HostId, question: &Question) -> Result<OwnedFd, Errno> {
+    begin_with(network, host, question, None)
+}
+
+fn begin_with(
+    network: &Network,
+    host: HostId,
+    question: &Question,
+    file: Option<BorrowedFd<'_>>,
+) -> Result<OwnedFd, Errno> {
+    let fd = reach(network, host, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+    send(&fd, question, file)?;
+    Ok(fd)
+}
+
+/// The answer to a question that [`begin`] asked.
+///
+/// # Errors
+/// `AGAIN` when it has not come yet; what the carrier answers.
+pub fn answer_from(question: &OwnedFd) -> Result<Answer, Errno> {
+    checked(receive(question)?)
+}
+
+/// The own carrier brings `stream`, accepted at the listener `name`, to that listener once more,
+/// with the memory of the program `from`.
+///
+/// # Errors
+/// As [`begin`].
+pub fn introduce(
+    (network, own): (&Network, HostId),
+    from: HostId,
+    name: &str,
+    stream: impl AsFd,
+) -> Result<(), Errno> {
+    let question = Question::Introduce(from, name.to_owned());
+    begin_with(network, own, &question, Some(stream.as_fd())).map(drop)
 }
 
 /// A connection to the carrier of `host`.
@@ -224,18 +277,49 @@ fn send(fd: &OwnedFd, question: &Question, file: Option<BorrowedFd<'_>>) -> Resu
 /// # Errors
 /// `CONNREFUSED` when there is no carrier.
 pub fn tell(network: &Network, host: HostId, question: &Question) -> Result<(), Errno> {
-    let fd = reach(network, host, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-    send(&fd, question, None)
+    begin(network, host, question).map(drop)
 }
 
-/// The memory of program `host`, from the carrier of `own`.
+/// The memory of program `host`, from the carrier of `own`, if that answers in time.
 ///
 /// # Errors
-/// As [`ask`].
-pub fn ask_for_arena(network: &Network, own: HostId, host: HostId) -> Result<OwnedFd, Errno> {
-    ask(network, own, &Question::Arena(host))?
-        .file
-        .ok_or(Errno::PROTO)
+/// `AGAIN` when it does not; else as [`ask`].
+pub fn ask_for_arena(
+    network: &Network,
+    own: HostId,
+    host: HostId,
+    patience: Duration,
+) -> Result<OwnedFd, Errno> {
+    let begun = Instant::now();
+    let question = begin(network, own, &Question::Arena(host));
+    let answer = match &question {
+        Ok(fd) => wait_until_readable(Some(fd), begun, patience).and_then(|()| answer_from(fd)),
+        // A full queue empties, or does not: the caller tries again no sooner than otherwise.
+        Err(Errno::AGAIN) => wait_until_readable(None, begun, patience).map(|()| Answer::default()),
+        Err(error) => Err(*error),
+    };
+    answer?.file.ok_or(Errno::PROTO)
+}
+
+/// Waits until `fd` can be read.
+///
+/// # Errors
+/// `AGAIN` when that is not so in time.
+fn wait_until_readable(
+    fd: Option<&OwnedFd>,
+    begun: Instant,
+    patience: Duration,
+) -> Result<(), Errno> {
+    loop {
+        let left = patience.saturating_sub(begun.elapsed());
+        let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
+        let watched = fd.map(|fd| PollFd::new(fd, PollFlags::IN));
+        match rustix::event::poll(&mut watched.into_iter().collect::<Vec<_>>(), Some(&left)) {
+            Ok(0) => return Err(Errno::AGAIN),
+            Err(Errno::INTR) => {}
+            other => return other.map(drop),
+        }
+    }
 }
 
 /// The process at the other end of a connection, as it was when it connected: a descriptor that can

@@ -2,7 +2,6 @@
 
 #![allow(unsafe_code)]
 
-use crate::lock;
 use crate::stream::{Hindrance, Span, Stream};
 use std::io;
 
@@ -62,7 +61,7 @@ impl Stream<'_> {
         most: usize,
         source: impl FnOnce(&mut [u8]) -> io::Result<usize>,
     ) -> Result<io::Result<usize>, Hindrance> {
-        let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_write().map_err(Hindrance::File)?;
         let room = self.may_send()?;
         let start = self.begin(room);
         let ((at, len), _) = self.places(start, most.min(room as usize));

@@ -4,6 +4,8 @@ use crate::arena::{Arena, HostId};
 use crate::figures::WORDS as FIGURES;
 use crate::layout::slot as at;
 use crate::layout::slot::OPTION_COUNT;
+use crate::lock::{self, Held, Lock};
+use rustix::io::Errno;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -576,14 +578,27 @@ impl<'a> OwnSlot<'a> {
         self.long(at::TAKEN_AT)
     }
 
-    /// The lock of those who read.
-    pub fn read_lock(&self) -> &'a AtomicU32 {
-        self.word(at::READ_LOCK)
+    /// The lock of the threads that read, held. `DEADLK` when this thread has it.
+    pub(crate) fn hold_read(&self) -> Result<Held<'a>, Errno> {
+        lock::hold(self.lock(at::READ_LOCK))
     }
 
-    /// The lock of those who write.
-    pub fn write_lock(&self) -> &'a AtomicU32 {
-        self.word(at::WRITE_LOCK)
+    /// The lock of the threads that write, held. `DEADLK` when this thread has it.
+    pub(crate) fn hold_write(&self) -> Result<Held<'a>, Errno> {
+        lock::hold(self.write_lock())
+    }
+
+    /// The lock of the threads that write.
+    pub(crate) fn write_lock(&self) -> Lock<'a> {
+        self.lock(at::WRITE_LOCK)
+    }
+
+    fn lock(&self, offset: usize) -> Lock<'a> {
+        Lock {
+            arena: self.0.arena,
+            word: self.long(offset),
+            lower: self.word(offset),
+        }
     }
 }
 

@@ -24,7 +24,6 @@
 
 use crate::arena::Arena;
 use crate::fault;
-use crate::lock;
 use crate::memory::Ring;
 use crate::options::Opt;
 use crate::sandbox;
@@ -274,7 +273,7 @@ impl<'a> Stream<'a> {
     /// # Safety
     /// Every span can be read.
     pub unsafe fn send_at_least(&self, spans: &[Span], least: usize) -> Result<usize, Hindrance> {
-        let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_write().map_err(Hindrance::File)?;
         let room = self.may_send()?;
         if room < least as u64 {
             return Err(Hindrance::Wait);
@@ -381,7 +380,7 @@ impl<'a> Stream<'a> {
         offset: Option<u64>,
         most: usize,
     ) -> Result<usize, Hindrance> {
-        let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_write().map_err(Hindrance::File)?;
         let room = self.may_send()?;
         let start = self.begin(room);
         let ((at, len), _) = self.places(start, most.min(room as usize));
@@ -407,7 +406,7 @@ impl<'a> Stream<'a> {
         skip: usize,
         keep: bool,
     ) -> Result<usize, Hindrance> {
-        let held = lock::hold(self.own.read_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_read().map_err(Hindrance::File)?;
         let (left_out, there) = self.stretch()?;
         let Some((arena, peer)) = self.peer else {
             return Err(Hindrance::Wait);

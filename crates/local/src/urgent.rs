@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 use crate::fault;
-use crate::lock;
 use crate::options::Opt;
 use crate::slot::{PeerSlot, sent};
 use crate::stream::{Hindrance, Stream, ring_of};
@@ -18,7 +17,7 @@ impl Stream<'_> {
     /// # Errors
     /// As [`Stream::send`].
     pub fn send_urgent(&self, byte: u8) -> Result<(), Hindrance> {
-        let held = lock::hold(self.own.write_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_write().map_err(Hindrance::File)?;
         let room = self.may_send()?;
         let start = self.begin(room);
         let ring = self.own_ring()?;
@@ -39,7 +38,7 @@ impl Stream<'_> {
     /// # Errors
     /// [`Hindrance::File`] as in [`Stream::receive`].
     pub fn receive_urgent(&self, keep: bool) -> Result<Option<u8>, Hindrance> {
-        let held = lock::hold(self.own.read_lock()).map_err(Hindrance::File)?;
+        let held = self.own.hold_read().map_err(Hindrance::File)?;
         let Some(((arena, peer), at)) = self.peer.zip(self.mark()) else {
             return Ok(None);
         };

@@ -379,6 +379,7 @@ pub(crate) fn wait(
     (timeout, mask): (Option<Duration>, *const libc::sigset_t),
 ) -> Outcome<usize> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let has_looked = crate::border::has_looked();
     set.lock().make_own(state);
     let mut asked = false;
     loop {
@@ -401,7 +402,7 @@ pub(crate) fn wait(
             left => left,
         };
         let streams = set.lock().direct > 0;
-        if streams && set.spin.is_worth_it() {
+        if streams && !has_looked && set.spin.is_worth_it() {
             let found = ask_kernel(state, set_fd, set, events, now)?;
             if found > 0 {
                 return Ok(found);

@@ -1,5 +1,6 @@
 //! Files into streams: `sendfile`; pipes into streams and out of them: `splice`.
 
+use crate::border;
 use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
@@ -52,6 +53,9 @@ pub(crate) unsafe fn send_file(
             Ok(n) => done += n,
             Err(Hindrance::Wait) if is_nonblocking(state, object) => break Err(libc::EAGAIN),
             Err(Hindrance::Wait) => {
+                if done > 0 {
+                    border::stay_here();
+                }
                 if let Err(error) = transfer::wait_for_room(state, object, out) {
                     break Err(error);
                 }

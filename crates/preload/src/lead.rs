@@ -11,6 +11,7 @@
 //!
 //! What an epoll set has missed, since somebody else took the byte that woke it, it is told anew.
 
+use crate::border;
 use crate::errno::Outcome;
 use crate::object::Object;
 use crate::state::State;
@@ -90,9 +91,20 @@ fn sleep(object: &Object, turn: u32, most: Option<Duration>) -> Outcome<()> {
         tv_sec: most.as_secs() as i64,
         tv_nsec: most.subsec_nanos().into(),
     });
-    match futex::wait(&object.turn, futex::Flags::PRIVATE, turn, time.as_ref()) {
-        Err(rustix::io::Errno::INTR) => Err(libc::EINTR),
-        Err(rustix::io::Errno::TIMEDOUT) => Err(libc::EAGAIN),
+    let time = time
+        .as_ref()
+        .map_or(0, |time| std::ptr::from_ref(time).addr());
+    let (n, word) = (libc::SYS_futex as usize, object.turn.as_ptr().addr());
+    let how = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
+    let words = [n, word, how, turn as usize, time, 0, 0];
+    // SAFETY: a word and a time that are there as long as the call.
+    match -unsafe { border::sleeping_call(&words) } as libc::c_int {
+        libc::ETIMEDOUT => Err(libc::EAGAIN),
+        // It may have been woken, or the word has changed.
+        error @ (libc::EINTR | border::RESTART | border::WOULD_SLEEP) => match most {
+            Some(_) if error == border::RESTART => Err(libc::EINTR),
+            _ => Err(error),
+        },
         _ => Ok(()),
     }
 }

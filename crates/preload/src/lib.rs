@@ -34,7 +34,6 @@ mod by_number;
 mod calls;
 mod control;
 mod datagrams;
-mod descriptors;
 mod disconnect;
 mod epoll;
 mod errno;

@@ -261,7 +261,7 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
             return Err(libc::EAGAIN);
         }
         match crate::poll::wait_for_listener(object, fd, deadline) {
-            Err(libc::EINTR) if wait::handlers_restart() => {}
+            Err(libc::EINTR) => wait::interrupted(deadline.is_none())?,
             other => other?,
         }
     }

@@ -5,11 +5,11 @@ use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{State, Whose};
-use crate::{address, bound, descriptors, listen, options, wait};
-use gannet_local::bell;
+use crate::{address, bound, listen, options, wait};
 use gannet_local::meet::{self, Wish};
 use gannet_local::name::Target;
 use gannet_local::slot::{self, State as Standing, flags};
+use gannet_local::{bell, with_room};
 use libc::c_int;
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -198,7 +198,7 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
     let flags = socket_flags(fd);
     let opened_now = || open(state, local, to, whose, (fd, flags));
     let outcome = match opened_now() {
-        Err(libc::EMFILE) => descriptors::with_room(opened_now),
+        Err(libc::EMFILE) => with_room(opened_now).map_err(errno::raw).flatten(),
         other => other,
     };
     match outcome {
@@ -397,7 +397,7 @@ fn wait_for_answer(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
 
 /// `connect` on a socket that is open, or being opened.
 fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
-    use std::sync::atomic::Ordering::AcqRel;
+    use std::sync::atomic::Ordering::{AcqRel, Relaxed};
     let slot = state.arena().own(object.slot());
     wait::look_for_answer(state, object, fd);
     if slot.flags() & flags::BROKEN != 0 {
@@ -409,7 +409,17 @@ fn again(state: &State, object: &Found, fd: c_int) -> Outcome<()> {
         });
     }
     if slot.state() == Standing::SynSent {
-        return Err(libc::EALREADY);
+        if slot.flags() & flags::NONBLOCKING != 0 {
+            return Err(libc::EALREADY);
+        }
+        // A handler interrupted the call that began it.
+        let answered = wait_for_answer(state, object, fd);
+        if answered.is_err() {
+            turned_away(state, object, fd);
+        }
+        answered?;
+        object.connecting.store(false, Relaxed);
+        return Ok(());
     }
     match object.connecting.swap(false, AcqRel) {
         true => Ok(()),

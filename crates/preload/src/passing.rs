@@ -7,6 +7,8 @@
 //! Listeners and datagrams have hidden descriptors too, which no message of the program's could
 //! take along: the sender leaves them with the carrier, where each receiver fetches them.
 
+use crate::border;
+use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
 use crate::real::{self, tail};
 use crate::state::{self, State};
@@ -26,6 +28,7 @@ pub(crate) unsafe fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_in
     if let (Some(state), Some(message)) = (state::get(), unsafe { message.as_ref() })
         && message.msg_controllen > 0
     {
+        let _busy = border::enter();
         // SAFETY: a message of the caller's.
         for passed in unsafe { descriptors(message) } {
             if let Some(object) = object::find(passed) {
@@ -96,10 +99,23 @@ pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int)
     if !may_bring {
         return tail!(recvmsg(fd, message, call));
     }
+    // SAFETY: as the caller says.
+    match border::answer(|| Some(unsafe { receive(fd, message, call) })) {
+        Some(outcome) => errno::give_len(outcome),
+        // It sleeps at the border, and what comes is looked at there.
+        None => tail!(if false, recvmsg(fd, message, call)),
+    }
+}
+
+/// `recvmsg` of the kernel, and what the message brings.
+///
+/// # Safety
+/// As the C library's.
+unsafe fn receive(fd: c_int, message: *mut libc::msghdr, call: c_int) -> Outcome<usize> {
     // SAFETY: passed on.
     let got = unsafe { real::recvmsg(fd, message, call) };
-    if got >= 0
-        && let Some(state) = state::get()
+    let got = usize::try_from(got).map_err(|_| errno::get())?;
+    if let Some(state) = state::get()
         // SAFETY: as the caller says.
         && let Some(message) = unsafe { message.as_ref() }
         && message.msg_controllen > 0
@@ -115,7 +131,7 @@ pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int)
             }
         }
     }
-    got
+    Ok(got)
 }
 
 /// The descriptors in a message's control data.

@@ -69,6 +69,7 @@ pub(crate) fn poll(
         .collect();
     let is_stream = |object: &Option<Found>| matches!(object, Some(o) if o.kind() == Kind::Stream);
     let others = !ours.iter().all(is_stream);
+    let has_looked = crate::border::has_looked();
     let direct = ours.iter().flatten().any(|object| is_direct(state, object));
     loop {
         let ready = look(state, fds, &ours);
@@ -78,7 +79,7 @@ pub(crate) fn poll(
         if ready > 0 || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return ask_kernel(state, fds, (&ours, &[]), (Some(Duration::ZERO), mask));
         }
-        if direct && spin.until(|| look(state, fds, &ours) > 0) {
+        if direct && !has_looked && spin.until(|| look(state, fds, &ours) > 0) {
             continue;
         }
         let sleep = Sleep::begin(state, fds, &ours);

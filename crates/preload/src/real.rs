@@ -1,5 +1,6 @@
 //! The C library's own functions, found behind this library's.
 
+use crate::border::waiting_call;
 use libc::{c_char, c_int, c_uint, c_void, nfds_t, off_t, pid_t, size_t, ssize_t};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -26,6 +27,24 @@ impl Next {
             self.look_up()
         } else {
             found
+        }
+    }
+
+    /// Its address, or null where no library of the program has it.
+    #[inline]
+    fn find(&self) -> *mut c_void {
+        /// Where nothing is.
+        const MISSING: *mut c_void = std::ptr::without_provenance_mut(1);
+        let mut found = self.found.load(Ordering::Relaxed);
+        if found.is_null() {
+            // SAFETY: the name ends with a zero byte.
+            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+            found = if found.is_null() { MISSING } else { found };
+            self.found.store(found, Ordering::Relaxed);
+        }
+        match found {
+            MISSING => std::ptr::null_mut(),
+            found => found,
         }
     }
 
@@ -56,7 +75,7 @@ macro_rules! next {
                         )
                     },
                 );
-                type Function = unsafe extern "C" fn($($type),*) -> $result;
+                type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
                 // SAFETY: the C library's function of this name has this signature.
                 let function: Function = unsafe { std::mem::transmute(NEXT.get()) };
                 // SAFETY: as the caller of this function says.
@@ -72,6 +91,13 @@ macro_rules! next {
 macro_rules! direct {
     ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty
         = $number:ident($($word:expr),*);)*) => {
+        direct! {
+            by crate::border::system_call;
+            $($name($($arg: $type),*) -> $result = $number($($word),*);)*
+        }
+    };
+    (by $way:path; $($name:ident($($arg:ident: $type:ty),*) -> $result:ty
+        = $number:ident($($word:expr),*);)*) => {
         $(
             #[inline]
             pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
@@ -80,14 +106,8 @@ macro_rules! direct {
                     *place = word;
                 }
                 // SAFETY: as the caller of this function says.
-                let outcome = unsafe { crate::border::system_call(&words) };
-                match outcome {
-                    -4095..0 => {
-                        crate::errno::set(-(outcome as c_int));
-                        -1
-                    }
-                    outcome => outcome as $result,
-                }
+                let outcome = unsafe { $way(&words) };
+                of_kernel(outcome) as $result
             }
         )*
     };
@@ -167,23 +187,61 @@ next! {
         envp: *const *const c_char) -> c_int;
 }
 
+/// Ends this thread if it was cancelled. Calls by name that do not get to the C library's function
+/// are points of cancellation, too.
+#[inline]
+pub(crate) fn test_cancel() {
+    static NEXT: Next = Next::new(c"pthread_testcancel");
+    let found = NEXT.find();
+    if !found.is_null() {
+        // SAFETY: the C library's function of this name has this signature.
+        let test: extern "C-unwind" fn() = unsafe { std::mem::transmute(found) };
+        test();
+    }
+}
+
 /// Bytes of a signal mask, as the kernel counts them.
 const MASK_LEN: usize = 8;
 
+/// An outcome of the kernel's as the C library gives it.
+fn of_kernel(outcome: isize) -> isize {
+    match outcome {
+        -4095..0 => {
+            crate::errno::set(-(outcome as c_int));
+            -1
+        }
+        outcome => outcome,
+    }
+}
+
 direct! {
+    by crate::border::sleeping_call;
     recv(fd: c_int, to: *mut c_void, len: size_t, flags: c_int) -> ssize_t
         = SYS_recvfrom(fd, to, len, flags);
-    recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t
+    sleeping_recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t
         = SYS_recvmsg(fd, message, flags);
+}
+
+/// `recvmsg`, which does not sleep if the flags say so.
+pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t {
+    direct! {
+        at_once(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> ssize_t
+            = SYS_recvmsg(fd, message, flags);
+    }
+    match flags & libc::MSG_DONTWAIT {
+        // SAFETY: as the caller says.
+        0 => unsafe { sleeping_recvmsg(fd, message, flags) },
+        // SAFETY: as the caller says.
+        _ => unsafe { at_once(fd, message, flags) },
+    }
+}
+
+direct! {
     socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int
         = SYS_socket(domain, kind, protocol);
     bind(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int
         = SYS_bind(fd, address, len);
     listen(fd: c_int, backlog: c_int) -> c_int = SYS_listen(fd, backlog);
-    connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int
-        = SYS_connect(fd, address, len);
-    accept4(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t,
-        flags: c_int) -> c_int = SYS_accept4(fd, address, len, flags);
     getsockname(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int
         = SYS_getsockname(fd, address, len);
     getpeername(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int
@@ -191,6 +249,10 @@ direct! {
     shutdown(fd: c_int, how: c_int) -> c_int = SYS_shutdown(fd, how);
     getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
         len: *mut libc::socklen_t) -> c_int = SYS_getsockopt(fd, level, name, value, len);
+    connect(fd: c_int, address: *const libc::sockaddr, len: libc::socklen_t) -> c_int
+        = SYS_connect(fd, address, len);
+    accept4(fd: c_int, address: *mut libc::sockaddr, len: *mut libc::socklen_t,
+        flags: c_int) -> c_int = SYS_accept4(fd, address, len, flags);
     setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
         len: libc::socklen_t) -> c_int = SYS_setsockopt(fd, level, name, value, len);
     close(fd: c_int) -> c_int = SYS_close(fd);
@@ -203,14 +265,50 @@ direct! {
         = SYS_fcntl(fd, command, argument);
     ioctl(fd: c_int, request: libc::c_ulong, argument: usize) -> c_int
         = SYS_ioctl(fd, request, argument);
-    poll(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int
-        = SYS_poll(fds, n, timeout);
     epoll_create1(flags: c_int) -> c_int = SYS_epoll_create1(flags);
     epoll_ctl(set: c_int, what: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int
         = SYS_epoll_ctl(set, what, fd, event);
-    epoll_pwait(set: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int,
-        mask: *const libc::sigset_t) -> c_int
-        = SYS_epoll_pwait(set, events, most, timeout, mask, MASK_LEN);
+}
+
+/// `poll`, which may sleep unless the time is 0.
+pub(crate) unsafe fn poll(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int {
+    let number = libc::SYS_poll as usize;
+    let words = [number, fds.addr(), n as usize, timeout as usize, 0, 0, 0];
+    // SAFETY: as the caller says.
+    of_kernel(unsafe { waiting_call(&words, timeout != 0, 0) }) as c_int
+}
+
+/// `poll` for an answer that does not take long: no signal ends it.
+pub(crate) unsafe fn poll_for_answer(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int {
+    direct! {
+        call(fds: *mut libc::pollfd, n: nfds_t, timeout: c_int) -> c_int
+            = SYS_poll(fds, n, timeout);
+    }
+    // SAFETY: as the caller says.
+    unsafe { call(fds, n, timeout) }
+}
+
+/// `epoll_pwait`, which may sleep unless the time is 0.
+pub(crate) unsafe fn epoll_pwait(
+    set: c_int,
+    events: *mut libc::epoll_event,
+    most: c_int,
+    timeout: c_int,
+    mask: *const libc::sigset_t,
+) -> c_int {
+    let [number, set] = [libc::SYS_epoll_pwait as usize, set as usize];
+    let (events, most) = (events.addr(), most as usize);
+    let words = [
+        number,
+        set,
+        events,
+        most,
+        timeout as usize,
+        mask.addr(),
+        MASK_LEN,
+    ];
+    // SAFETY: as the caller says.
+    of_kernel(unsafe { waiting_call(&words, timeout != 0, 5) }) as c_int
 }
 
 /// The kernel writes what is left of the time, which the C library's `ppoll` keeps from callers.
@@ -220,31 +318,45 @@ pub(crate) unsafe fn ppoll(
     timeout: *const libc::timespec,
     mask: *const libc::sigset_t,
 ) -> c_int {
-    direct! {
-        call(fds: *mut libc::pollfd, n: nfds_t, timeout: *mut libc::timespec,
-            mask: *const libc::sigset_t) -> c_int = SYS_ppoll(fds, n, timeout, mask, MASK_LEN);
-    }
     // SAFETY: as the caller says.
     let mut time = unsafe { timeout.as_ref() }.copied();
     let place = time
         .as_mut()
         .map_or(std::ptr::null_mut(), std::ptr::from_mut);
     // SAFETY: as the caller says.
-    unsafe { call(fds, n, place, mask) }
+    let sleeps = unsafe { place.as_ref() }.is_none_or(|time| time.tv_sec != 0 || time.tv_nsec != 0);
+    let number = libc::SYS_ppoll as usize;
+    let words = [
+        number,
+        fds.addr(),
+        n as usize,
+        place.addr(),
+        mask.addr(),
+        MASK_LEN,
+        0,
+    ];
+    // SAFETY: as the caller says.
+    of_kernel(unsafe { waiting_call(&words, sleeps, 4) }) as c_int
 }
 
 /// The C library's function of a name, as the last thing that the one which has taken its place
 /// does, with the same arguments. Where the call came by the border the kernel makes it once the
 /// library is left; what is given back here counts for nothing then.
 macro_rules! tail {
-    ($name:ident($first:expr)) => {
-        crate::real::tail!($name($first; 0; ))
+    ($name:ident($first:expr $(, $further:expr)*)) => {
+        // One of ours is left to the border, where it may sleep.
+        crate::real::tail!(
+            if !crate::object::is_ours($first as libc::c_int), $name($first $(, $further)*)
+        )
     };
-    ($name:ident($first:expr, $second:expr $(, $further:expr)*)) => {
-        crate::real::tail!($name($first; $second as usize; $second $(, $further)*))
+    (if $is_looked_at:expr, $name:ident($first:expr)) => {
+        crate::real::tail!($is_looked_at; $name($first; 0; ))
     };
-    ($name:ident($first:expr; $word:expr; $($further:expr),*)) => {
-        match crate::border::leave_to_kernel([$first as usize, $word]) {
+    (if $is_looked_at:expr, $name:ident($first:expr, $second:expr $(, $further:expr)*)) => {
+        crate::real::tail!($is_looked_at; $name($first; $second as usize; $second $(, $further)*))
+    };
+    ($is_looked_at:expr; $name:ident($first:expr; $word:expr; $($further:expr),*)) => {
+        match crate::border::leave_to_kernel([$first as usize, $word], $is_looked_at) {
             true => -1,
             // SAFETY: the caller's arguments, as they came.
             false => unsafe {

@@ -1,5 +1,6 @@
 //! Bytes in and out of a stream, blocking or not, as the kernel's `recv` and `send` do it.
 
+use crate::border;
 use crate::errno::{Outcome, is_nowhere};
 use crate::object::{Found, Object};
 use crate::state::State;
@@ -126,6 +127,7 @@ pub(crate) fn receive(
     let keep = call & libc::MSG_PEEK != 0;
     let wanted = pieces.total();
     let mut done = 0;
+    let is_rest = border::is_rest();
     loop {
         match receive_once(state, object, fd, pieces, (done, keep)) {
             Ok(n) => {
@@ -135,7 +137,7 @@ pub(crate) fn receive(
                 }
             }
             Err(Hindrance::Wait) => {}
-            Err(_) if done > 0 => return Ok(done),
+            Err(_) if done > 0 || is_rest => return Ok(done),
             Err(hindrance) => return ended(state, object, fd, hindrance),
         }
         if !blocks(state, object, call) {
@@ -146,12 +148,15 @@ pub(crate) fn receive(
             };
         }
         let more = if keep { done } else { 0 };
+        if done > 0 && !keep && border::leaves_rest() {
+            return Ok(done);
+        }
         let waited = wait::for_bytes(state, object, fd, || {
             let stream = object.stream(state, fd);
             stream.waiting() > more as u64 || more == 0 && stream.readiness().readable
         });
         match waited {
-            Err(_) if done > 0 => return Ok(done),
+            Err(_) if done > 0 || is_rest => return Ok(done),
             other => other?,
         }
         fd = object.descriptor(fd).unwrap_or(fd);
@@ -282,6 +287,9 @@ fn send_urgent(
                 return Ok(before + 1);
             }
             Err(Hindrance::Wait) if blocks(state, object, call) => {
+                if before > 0 {
+                    border::stay_here();
+                }
                 match wait_for_room(state, object, fd) {
                     Err(_) if before > 0 => return Ok(before),
                     other => other?,
@@ -331,6 +339,7 @@ fn send_text(
     let wanted = pieces.total();
     note_more(state, object, call);
     let mut done = 0;
+    let is_rest = border::is_rest();
     loop {
         if object.theirs().is_none() {
             wait::look_for_answer(state, object, fd);
@@ -346,7 +355,7 @@ fn send_text(
                 continue;
             }
             Err(Hindrance::Wait) => {}
-            Err(_) if done > 0 => return Ok(done),
+            Err(_) if done > 0 || is_rest => return Ok(done),
             Err(hindrance) => {
                 // As much as the other end's buffer would have taken before its reset.
                 let lost = wanted.min(stream.capacity());
@@ -360,8 +369,11 @@ fn send_text(
                 done => Ok(done),
             };
         }
+        if done > 0 && border::leaves_rest() {
+            return Ok(done);
+        }
         match wait_for_room(state, object, fd) {
-            Err(_) if done > 0 => return Ok(done),
+            Err(_) if done > 0 || is_rest => return Ok(done),
             other => other?,
         }
         fd = object.descriptor(fd).unwrap_or(fd);

@@ -5,6 +5,7 @@
 //! threads that wait for the same socket one sleeps there: see `lead.rs`. Who waits for room sleeps
 //! in `poll` and not for long, since nothing wakes him when another thread ends his direction.
 
+use crate::border;
 use crate::errno::{self, Outcome};
 use crate::lead::{self, Lead, SLICE};
 use crate::object::{Asleep, Object};
@@ -52,7 +53,8 @@ pub(crate) fn for_bytes(
 
 /// Looks before sleeping. The carrier needs a core to bring what is waited for: perhaps this one.
 fn is_found(slot: &OwnSlot<'_>, object: &Object, may: &mut impl FnMut() -> bool) -> bool {
-    slot.flags() & flags::CARRIED == 0 && object.spin.until(may)
+    let has_looked = border::has_looked();
+    slot.flags() & flags::CARRIED == 0 && !has_looked && object.spin.until(may)
 }
 
 /// As [`for_bytes`], for room or for the answer to an opening; for a time at most, if one is given:
@@ -92,7 +94,10 @@ pub(crate) fn for_room(
         };
         match slept {
             Ok(()) | Err(libc::EAGAIN) => {}
-            Err(libc::EINTR) if most.is_none() && handlers_restart() => {}
+            Err(libc::EINTR) => match interrupted(most.is_none()) {
+                Ok(()) => {}
+                error => break error,
+            },
             Err(error) => break Err(error),
         }
     };
@@ -143,9 +148,19 @@ fn sleep(state: &State, object: &Object, fd: c_int) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether a call that a signal interrupted goes on: when every handler asks for it. Which signal
-/// it was cannot be known here, and `ppoll` itself never goes on.
-pub(crate) fn handlers_restart() -> bool {
+/// What becomes of a call whose sleep a signal ended. `may_restart`: it knows no time-out.
+pub(crate) fn interrupted(may_restart: bool) -> Outcome<()> {
+    match may_restart {
+        // Once the handler has run.
+        true if border::is_raised() => Err(border::RESTART),
+        true if handlers_restart() => Ok(()),
+        _ => Err(libc::EINTR),
+    }
+}
+
+/// Whether a call that a signal interrupted goes on where there is no border: when every handler
+/// asks for it. Which signal it was cannot be known here, and `ppoll` itself never goes on.
+fn handlers_restart() -> bool {
     // What a program does to itself: runtimes have handlers for these.
     let own = [
         libc::SIGSEGV,
@@ -177,7 +192,14 @@ fn sleep_in_kernel(fd: c_int) -> libc::ssize_t {
             revents: 0,
         };
         // SAFETY: a place of our own.
-        return unsafe { real::poll(&raw mut entry, 1, -1) } as libc::ssize_t;
+        let slept = unsafe { real::poll(&raw mut entry, 1, -1) };
+        if slept < 0
+            && errno::get() == libc::EINTR
+            && let Err(error) = interrupted(true)
+        {
+            errno::set(error);
+        }
+        return slept as libc::ssize_t;
     }
     let mut byte = 0u8;
     // SAFETY: one byte of our own.
@@ -253,6 +275,17 @@ fn ask(state: &State, object: &Object, fd: c_int) -> bool {
         gannet_local::meet::Answer::NotYet => {}
     }
     false
+}
+
+/// Whether the opening is answered, and the memory of the other end not known yet: no event tells
+/// of that, so a call that is about to sleep looks again. Each look waits a little.
+pub(crate) fn is_half_open(state: &State, object: &Object, fd: c_int) -> bool {
+    if object.theirs().is_some() {
+        return false;
+    }
+    // SAFETY: a descriptor the program gave us.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    gannet_local::meet::is_answered(state.peers(), object.slot(), borrowed)
 }
 
 /// A call that does not block found nothing: now and then the kernel is asked whether the other

@@ -1,8 +1,9 @@
 //! The fuzz targets build, and each of them still reads its corpus without a complaint.
 
+use super::needs::nightly_cargo;
 use crate::explain::Explained;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Builds every target and plays its corpus; true when none complained.
 pub(super) fn replay(root: &Path) -> Result<bool, Explained> {
@@ -33,11 +34,8 @@ pub(super) fn replay(root: &Path) -> Result<bool, Explained> {
 }
 
 fn fuzz(root: &Path, arguments: &[&str]) -> Result<Output, Explained> {
-    let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "cargo", "fuzz"]);
-    command.args(arguments).current_dir(root);
-    // of a cargo that runs us, and would choose the toolchain
-    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    let mut command = nightly_cargo(root);
+    command.arg("fuzz").args(arguments);
     command.output().map_err(|error| {
         let hint = "put cargo and rustup on PATH";
         Explained::new("cargo fuzz did not start", error.to_string(), hint)

@@ -1,7 +1,7 @@
 //! What the steps need on the machine. What can be installed is installed; the rest is explained.
 
 use crate::explain::Explained;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Something without which a step cannot run. It is then left out, loudly.
@@ -16,7 +16,8 @@ pub(super) enum Need {
     },
     /// A component of the nightly toolchain; added with rustup where there is a nightly.
     NightlyComponent(&'static str),
-    /// A cargo subcommand that runs on the nightly toolchain.
+    /// A cargo subcommand that runs on the nightly toolchain; installed below `target/` where there
+    /// is a nightly.
     NightlyTool(&'static str),
 }
 
@@ -53,10 +54,7 @@ pub(super) fn unmet(root: &Path, needs: &[Need]) -> Option<String> {
             (!text.contains(holds)).then(|| format!("no `{holds}` in {file}"))
         }
         Need::NightlyComponent(name) => nightly_component(name),
-        Need::NightlyTool(name) => {
-            let found = succeeds("rustup", &["run", "nightly", "cargo", name, "--version"]);
-            (!found).then(|| format!("no `cargo {name}` on a nightly toolchain"))
-        }
+        Need::NightlyTool(name) => nightly_tool(root, name),
     })
 }
 
@@ -67,6 +65,44 @@ fn nightly_component(name: &str) -> Option<String> {
     }
     let add = ["component", "add", "--toolchain", "nightly", name];
     (!succeeds("rustup", &add)).then(|| format!("try: rustup {}", add.join(" ")))
+}
+
+/// Installs a cargo subcommand beside the build; why that was not possible, if it was not.
+fn nightly_tool(root: &Path, name: &str) -> Option<String> {
+    let is_there = || {
+        let mut command = nightly_cargo(root);
+        command.args([name, "--version"]).stdin(Stdio::null());
+        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    if is_there() {
+        return None;
+    }
+    println!("== needs: installing cargo-{name}");
+    let mut install = nightly_cargo(root);
+    install.args(["install", "--locked", "--root"]);
+    install.arg(tools(root)).arg(format!("cargo-{name}"));
+    let installed = install.status().is_ok_and(|status| status.success());
+    let hint = || format!("no `cargo {name}`; try: cargo +nightly install cargo-{name}");
+    (!installed || !is_there()).then(hint)
+}
+
+fn tools(root: &Path) -> PathBuf {
+    root.join("target/tools")
+}
+
+/// Cargo of the nightly toolchain, with the subcommands that were installed beside the build.
+pub(super) fn nightly_cargo(root: &Path) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]).current_dir(root);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::iter::once(tools(root).join("bin"));
+    if let Ok(path) = std::env::join_paths(own.chain(std::env::split_paths(&path))) {
+        command.env("PATH", path);
+    }
+    // of a cargo that runs us, and would choose the toolchain
+    command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    command
 }
 
 /// Installs what is missing where that is possible, and says what is still missing.

@@ -27,7 +27,7 @@ extern "C" fn on_alarm(_: c_int) {
     use_heap(5);
 }
 
-fn every(micros: libc::suseconds_t) {
+pub(super) fn every(micros: libc::suseconds_t) {
     let time = timeval {
         tv_sec: 0,
         tv_usec: micros,

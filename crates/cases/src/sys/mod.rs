@@ -12,6 +12,7 @@
 //! * `option.rs`: `getsockopt`, `setsockopt`
 //! * `process.rs`: `fork`, `exec`, signals, limits
 //! * `handler.rs`: a signal handler that allocates
+//! * `signal.rs`: handlers that do not return or make calls, cancelled threads
 //! * `inline.rs`: system calls without the C library
 //! * `bad.rs`: the same calls with addresses at which there is no memory
 
@@ -26,6 +27,7 @@ mod inline;
 mod message;
 mod option;
 mod process;
+mod signal;
 mod socket;
 mod stdio;
 mod transfer;
@@ -40,6 +42,7 @@ pub(crate) use message::*;
 pub(crate) use option::*;
 pub(crate) use process::*;
 pub(crate) use ret::*;
+pub(crate) use signal::*;
 pub(crate) use socket::*;
 pub(crate) use stdio::*;
 pub(crate) use transfer::*;

@@ -14,7 +14,14 @@ impl Case {
     /// Whether two programs have no part in it: each has addresses of its own, which only its own
     /// sockets can be bound to, and datagrams have no ends.
     pub(crate) fn is_of_one_program(&self) -> bool {
-        let pages = ["socket/", "socketpair/", "bind/", "udp/", "exec/"];
+        let pages = [
+            "socket/",
+            "socketpair/",
+            "bind/",
+            "udp/",
+            "exec/",
+            "signal/",
+        ];
         // Signals interrupt calls of the own process; the others are about one address.
         let others = [
             "EINTR/",

@@ -7,12 +7,15 @@ use crate::far;
 use crate::sys::{self, Ret};
 use crate::talk::{SOON, Talk, pause};
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLET, EPOLLIN, EPOLLRDHUP};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 /// Children of a case.
 const CHILDREN: usize = 400;
+/// Messages of a case.
+const ROUNDS: usize = 200;
 /// Clients that are killed.
 const KILLED: usize = 20;
 
@@ -61,6 +64,43 @@ pub(super) const CASES: &[Case] = &[
         let pid = sys::fork(|| i32::from(sys::send(client, b"x", 0) != Ret::Value(1)));
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
         t.epolled(sys::epoll_wait(other, 8, SOON));
+    }),
+    case("fork/each-process-has-a-set", |t| {
+        let (client, server) = t.pair();
+        far::here(client);
+        far::here(server);
+        let epoll = new(t);
+        ctl(epoll, EPOLL_CTL_ADD, server, EPOLLIN | EPOLLET);
+        let pid = sys::fork(|| {
+            let own = sys::epoll_create1(0).fd();
+            ctl(own, EPOLL_CTL_ADD, server, EPOLLIN | EPOLLET);
+            let answered = (0..ROUNDS).take_while(|_| {
+                let told = sys::epoll_wait(own, 8, SOON).0 == Ret::Value(1);
+                told && sys::recv(server, 8, 0).data == b"x"
+                    && sys::send(server, b"y", 0) == Ret::Value(1)
+            });
+            (answered.count() / 10) as i32
+        });
+        // Takes what there is to hear, and reads nothing: the bytes are for the child.
+        let over = Arc::new(AtomicBool::new(false));
+        let hearing = thread::spawn({
+            let over = over.clone();
+            move || {
+                while !over.load(Relaxed) {
+                    sys::epoll_wait(epoll, 8, 50);
+                }
+            }
+        });
+        sys::set_timeout(client, libc::SO_RCVTIMEO, i64::from(SOON));
+        let heard = (0..ROUNDS).take_while(|_| {
+            // Both sleep by now.
+            pause(2);
+            sys::send(client, b"x", 0) == Ret::Value(1) && sys::recv(client, 8, 0).data == b"y"
+        });
+        t.say(heard.count());
+        over.store(true, Relaxed);
+        t.say(format!("{:?}", sys::waitpid(pid, 0)));
+        t.say(hearing.join().is_ok());
     }),
     case("kill/clients-in-a-set", |t| killed(t, EPOLLIN | EPOLLRDHUP)),
     case("kill/clients-in-a-set-edge", |t| {

@@ -25,6 +25,7 @@
 //! * `process.rs`: several processes at one socket
 //! * `forking.rs`: children made while other threads use epoll sets, children that are killed
 //! * `inline.rs`: calls without a name of the C library's
+//! * `signal.rs`: handlers that interrupt calls, threads that are cancelled
 //! * `two.rs`: what happens to the other of two programs
 
 mod accept;
@@ -48,6 +49,7 @@ mod recv;
 mod send;
 mod sendfile;
 mod sharing;
+mod signal;
 mod socket;
 mod stdio;
 mod thread;
@@ -86,4 +88,5 @@ const PAGES: &[&[Case]] = &[
     churn::CASES,
     sharing::CASES,
     forking::CASES,
+    signal::CASES,
 ];

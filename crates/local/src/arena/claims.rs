@@ -1,9 +1,9 @@
-//! Taking a slot and giving it back. Both are several stores, and a process can be stopped or killed
-//! between any two: meanwhile the slot is *claimed*, and no other begins or ends a use of it.
+//! Taking a slot and giving it back. Both are several stores, and a process can be stopped or
+//! killed between any two: meanwhile the slot is *claimed*, and no other begins or ends its use.
 //!
-//! The claim is a word of the slot. It says which use of which process entry has it, so that a claim
-//! of a process that has ended is nobody's. A process without an entry of its own that is killed in
-//! between leaves its slot claimed: no slot of a living socket.
+//! The claim is a word of the slot. It says which use of which process entry has it, so that the
+//! claim of a process that has ended counts for nothing. A process without an entry of its own that
+//! is killed in between leaves its slot claimed: never one of a living socket.
 
 use super::{Arena, Made};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -91,8 +91,8 @@ impl Arena {
         self.free_use(holder, n, self.own(n).generation());
     }
 
-    /// Process `holder` gives slot `n` back if it still is in use `generation`. Several may try: the
-    /// process that closed it, its children, the carrier. True for the one that did it.
+    /// Process `holder` gives slot `n` back if it still is in use `generation`. Several may try:
+    /// the process that closed it, its children, the carrier. True for the one that did it.
     pub fn free_use(&self, holder: usize, n: u32, generation: u32) -> bool {
         let claim = self.claim(n, self.claimant(holder));
         claim.is_some_and(|claim| self.end(&claim, generation))

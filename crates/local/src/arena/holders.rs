@@ -3,7 +3,6 @@
 
 use super::{Arena, TRANSIT, UNKNOWN};
 use crate::layout::header;
-use crate::lock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
@@ -60,7 +59,7 @@ impl Arena {
         }
         // Two that go at once would each find that the other is gone. The lock cannot be this
         // thread's: an interrupted call keeps the descriptor in use.
-        let held = lock::hold(self.own(n).write_lock());
+        let held = self.own(n).hold_write();
         let others = self
             .candidates(n)
             .any(|other| other != holder && self.holds(other, n));

@@ -30,6 +30,9 @@ const UNBORN: u32 = 1 << 31;
 /// The lower half while everything the entry held is let go of.
 const LEAVING: u32 = 1 << 30;
 
+/// Bits of the number of an entry.
+const ENTRY_BITS: u32 = PROCESSES.trailing_zeros();
+
 /// What an entry says at one moment: which entry, and the whole word. Of two uses of one entry no
 /// two are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +85,13 @@ impl Made {
     /// For a message: which use of which entry. The process may have been named since.
     pub fn pack(self) -> u64 {
         self.word & !u64::from(u32::MAX) | self.entry as u64
+    }
+}
+
+impl Made {
+    /// For the word of a lock: the entry, and how often it was taken as far as there is room.
+    fn seat(self) -> u32 {
+        (self.word >> 32 << ENTRY_BITS) as u32 | self.entry as u32
     }
 }
 
@@ -148,7 +158,27 @@ impl Arena {
     pub fn enter(&self, pid: u32) -> Option<usize> {
         let made = self.take(pid)?;
         self.set_namespace(made.entry);
+        self.seat.store(made.seat(), Relaxed);
         Some(made.entry)
+    }
+
+    /// Which use of which entry this process has; 0 when it has none.
+    pub(crate) fn seat(&self) -> u32 {
+        self.seat.load(Relaxed)
+    }
+
+    /// To be called first in the child of a fork: the entry is its parent's.
+    pub fn after_fork(&self) {
+        self.seat.store(0, Relaxed);
+    }
+
+    /// Of a use of an entry that goes on, the PID namespace of its process; 0 when not said.
+    pub(crate) fn seated(&self, seat: u32) -> Option<u64> {
+        let entry = seat as usize % PROCESSES;
+        let made = self.look_at(entry);
+        let namespace = self.namespace_of(entry);
+        let goes_on = made.seat() == seat && !made.is_free() && !made.is_leaving();
+        goes_on.then_some(namespace)
     }
 
     /// Enters a process that does not exist yet, made by the process of entry `maker`. `None` when
@@ -171,11 +201,15 @@ impl Arena {
         let named = made.with(pid);
         // Its parent may have been faster, with the number that the child has for the parent.
         let by_parent = self.look_at(made.entry);
-        self.change(made, named)
+        let is_named = self.change(made, named)
             || by_parent == named
             || by_parent.pack() == made.pack()
                 && by_parent.pid() != 0
-                && self.change(by_parent, named)
+                && self.change(by_parent, named);
+        if is_named {
+            self.seat.store(made.seat(), Relaxed);
+        }
+        is_named
     }
 
     /// The parent names its child, which may have taken the entry already.

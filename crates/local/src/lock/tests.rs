@@ -5,16 +5,20 @@ use crate::pair::{Pair, SMALL};
 use crate::{Arena, slot};
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicU64;
+
+fn arena() -> Arena {
+    Arena::create(1, SMALL).unwrap().1
+}
 
 #[test]
 fn threads_take_turns() {
-    let (word, inside) = (AtomicU32::new(0), AtomicU64::new(0));
+    let (inside, arena) = (AtomicU64::new(0), arena());
+    let lock = arena.own(0).write_lock();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..2000 {
-                    let held = hold(&word).unwrap();
+                    let held = hold(lock).unwrap();
                     // Not atomic together: two inside would lose one.
                     let now = inside.load(Relaxed);
                     std::hint::spin_loop();
@@ -24,27 +28,65 @@ fn threads_take_turns() {
             });
         }
     });
-    assert_eq!((inside.load(Relaxed), word.load(Relaxed)), (8000, 0));
+    assert_eq!((inside.load(Relaxed), lock.word.load(Relaxed)), (8000, 0));
 }
 
 #[test]
 fn a_thread_that_interrupts_itself_is_told() {
-    let word = AtomicU32::new(0);
-    let held = hold(&word).unwrap();
-    assert_eq!(hold(&word).err(), Some(Errno::DEADLK));
+    let arena = arena();
+    let lock = arena.own(0).write_lock();
+    let held = hold(lock).unwrap();
+    assert_eq!(hold(lock).err(), Some(Errno::DEADLK));
     drop(held);
-    assert!(hold(&word).is_ok());
+    assert!(hold(lock).is_ok());
 }
 
 #[test]
 fn waiters_who_were_left_alone_take_it() {
-    let word = AtomicU32::new(SLEEPERS);
-    drop(hold(&word).unwrap());
-    assert_eq!(word.load(Relaxed), 0);
+    let arena = arena();
+    let lock = arena.own(0).write_lock();
+    lock.word.store(SLEEPERS, Relaxed);
+    drop(hold(lock).unwrap());
+    assert_eq!(lock.word.load(Relaxed), 0);
     // A number that no thread can have.
-    word.store((1 << 30) - 1, Relaxed);
-    drop(hold(&word).unwrap());
-    assert_eq!(word.load(Relaxed), 0);
+    lock.word.store((1 << 30) - 1, Relaxed);
+    drop(hold(lock).unwrap());
+    assert_eq!(lock.word.load(Relaxed), 0);
+}
+
+#[test]
+fn s8_a_holder_whose_number_came_again_is_followed() {
+    let arena = arena();
+    let dead = arena.enter(1).unwrap();
+    // A thread that lives: of another process, or of another PID namespace.
+    let held = u64::from(arena.seat()) << 32 | u64::from(std::process::id());
+    let lock = arena.own(0).write_lock();
+    lock.word.store(held, Relaxed);
+    let own = arena.enter(2).unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| drop(hold(lock).unwrap()));
+        std::thread::sleep(3 * SUSPICION);
+        assert!(!waiting.is_finished(), "its entry is in use");
+        arena.leave(dead);
+    });
+    assert_eq!(lock.word.load(Relaxed), 0);
+    // Nor is another use of the entry the same one.
+    lock.word.store(held, Relaxed);
+    assert_eq!(arena.enter(3), Some(dead));
+    drop(hold(lock).unwrap());
+    assert!(own != dead && lock.word.load(Relaxed) == 0);
+}
+
+#[test]
+fn a_thread_with_this_number_elsewhere_is_another() {
+    let arena = arena();
+    let other = arena.enter(1).unwrap();
+    let elsewhere = u64::from(arena.seat()) << 32 | u64::from(thread());
+    let lock = arena.own(0).write_lock();
+    lock.word.store(elsewhere, Relaxed);
+    arena.enter(2).unwrap();
+    arena.leave(other);
+    assert!(hold(lock).is_ok());
 }
 
 #[test]
@@ -60,7 +102,7 @@ fn the_state_behind_any_name() {
 fn child(path: &str) {
     let file = std::fs::File::options().read(true).write(true).open(path);
     let arena = Arena::open(file.unwrap(), true).unwrap();
-    let held = hold(arena.own(0).write_lock()).unwrap();
+    let held = arena.own(0).hold_write().unwrap();
     println!("held");
     std::thread::sleep(Duration::from_secs(600));
     drop(held);
@@ -88,12 +130,13 @@ fn s8_a_holder_that_is_killed_inside_is_followed() {
         said.read_exact(&mut byte).unwrap();
         text.extend(byte);
     }
-    let word = arena.own(0).write_lock();
-    assert_eq!(word.load(Relaxed), process.id() + tid_after(&process));
+    let lock = arena.own(0).write_lock();
+    let holder = u64::from(process.id() + tid_after(&process));
+    assert_eq!(lock.word.load(Relaxed), holder);
     process.kill().unwrap();
     // Nobody has asked for its end: its number is still taken.
-    drop(hold(word).unwrap());
-    assert_eq!(word.load(Relaxed), 0);
+    drop(hold(lock).unwrap());
+    assert_eq!(lock.word.load(Relaxed), 0);
     process.wait().unwrap();
 }
 
@@ -109,11 +152,11 @@ fn tid_after(process: &std::process::Child) -> u32 {
 fn a_stream_says_that_its_lock_is_taken_by_the_caller() {
     let pair = Pair::new();
     let slot: slot::OwnSlot<'_> = pair.a.arena.own(pair.a.slot);
-    let held = hold(slot.write_lock()).unwrap();
+    let held = slot.hold_write().unwrap();
     let told = crate::Hindrance::File(Errno::DEADLK);
     assert_eq!(pair.a().send_slice(b"x"), Err(told));
     drop(held);
-    let held = hold(slot.read_lock()).unwrap();
+    let held = slot.hold_read().unwrap();
     assert_eq!(pair.a().receive_slice(&mut [0], false), Err(told));
     drop(held);
     assert_eq!(pair.a().send_slice(b"x"), Ok(1));

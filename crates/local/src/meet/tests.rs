@@ -5,17 +5,21 @@ use crate::network::tests::Private;
 use crate::pair::SMALL;
 use rustix::net::listen;
 
+mod strangers;
+
 struct Program {
     peers: Peers,
     holder: usize,
+    file: OwnedFd,
 }
 
 fn program(network: Network, host: u64) -> Program {
-    let (_file, arena) = Arena::create(host, SMALL).unwrap();
+    let (file, arena) = Arena::create(host, SMALL).unwrap();
     let holder = arena.enter(std::process::id()).unwrap();
     Program {
         peers: Peers::new(Arc::new(arena), network),
         holder,
+        file,
     }
 }
 
@@ -39,11 +43,17 @@ struct Two {
 }
 
 fn two() -> Two {
+    let two = strangers();
+    two.client.peers.insert(two.server.peers.own().clone());
+    two.server.peers.insert(two.client.peers.own().clone());
+    two
+}
+
+/// Two programs that have not met.
+fn strangers() -> Two {
     let private = Private::new();
     let network = private.network;
     let (client, server) = (program(network, 1), program(network, 2));
-    client.peers.insert(server.peers.own().clone());
-    server.peers.insert(client.peers.own().clone());
     let place = Place::At(wish().remote.ip());
     let listener = bind((&network, 2), (Family::Four, place, 80), false, FLAGS).unwrap();
     listen(&listener, 128).unwrap();
@@ -68,7 +78,7 @@ impl Two {
             host: 0,
             turn: 3,
         };
-        let Program { peers, holder } = &self.client;
+        let Program { peers, holder, .. } = &self.client;
         open(peers, *holder, wish, false, target)
     }
 

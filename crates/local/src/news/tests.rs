@@ -1,7 +1,7 @@
 //! News: rings that overrun, entries that are missing, more programs than rings, many watchers.
 
 use super::*;
-use crate::pair::{End, Pair};
+use crate::pair::{End, Pair, SMALL};
 
 fn watcher(of: &End, theirs: &End) -> Watcher {
     let mut watcher = Watcher::new(of.arena.clone(), of.holder);
@@ -134,6 +134,34 @@ fn without_a_ring_all_is_looked_at_whenever_there_is_news() {
     found.clear();
     assert!(watcher.collect(&mut found));
     assert_eq!(found, [pair.b.slot]);
+}
+
+#[test]
+fn a_ring_that_becomes_free_is_not_a_second_one_for_a_program() {
+    let pair = Pair::new();
+    let own = pair.b.arena.host();
+    assert_eq!(pair.a.arena.news_ring(1003), Some(0));
+    assert_eq!(pair.a.arena.news_ring(own), Some(1));
+    let mut watcher = watcher(&pair.b, &pair.a);
+    pair.a.arena.forget_news(|host| host == 1003);
+    pair.a().send_slice(b"x").unwrap();
+    assert!(watcher.has_news());
+    let mut found = Vec::new();
+    assert!(watcher.collect(&mut found) && found == [pair.b.slot]);
+}
+
+#[test]
+fn threads_that_open_rings_while_others_become_free_open_one_for_each_program() {
+    let (_file, arena) = Arena::create(1, SMALL).unwrap();
+    for round in 1..400 {
+        let open = |host| arena.news_ring(host).expect("there are enough");
+        std::thread::scope(|scope| {
+            let both = [(); 2].map(|()| scope.spawn(|| open(round)));
+            arena.forget_news(|host| host < round);
+            let [one, other] = both.map(|it| it.join().unwrap());
+            assert_eq!(one, other, "round {round}");
+        });
+    }
 }
 
 #[test]

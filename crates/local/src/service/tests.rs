@@ -145,7 +145,7 @@ fn ask_for_none(network: &Network) -> Result<(), Errno> {
     let network = *network;
     let host = u64::from(std::process::id()) + (1 << 32);
     let [listener, _far] = listen(&network, host)?;
-    let asked = std::thread::spawn(move || ask_for_arena(&network, host, 7).map(drop));
+    let asked = std::thread::spawn(move || ask_for_arena(&network, host, 7, PATIENCE).map(drop));
     let mut entry = [rustix::event::PollFd::new(
         &listener,
         rustix::event::PollFlags::IN,

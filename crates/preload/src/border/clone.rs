@@ -2,7 +2,7 @@
 
 use super::gate::Words;
 use super::thread::{self, Child, Thread};
-use super::{arm, forking, tls};
+use super::{actions, arm, deferred, forking, tls};
 use crate::calls;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -38,21 +38,46 @@ pub(super) extern "C" fn prepare(words: &Words) -> isize {
         block.release();
         return -(libc::ENOMEM as isize);
     }
+    // No handler runs in a child before it has its own block.
+    actions::begin_quiet();
+    begin_block(block);
     block.child.store(kind as u32, Relaxed);
     thread::current().child_made.store(kind as u32, Relaxed);
     // A call of the C library's `fork` runs its handlers, ours among them.
     let is_prepared = kind == Child::Fork && calls::is_fork_prepared();
     block.prepared.store(u32::from(is_prepared), Relaxed);
     match kind {
-        Child::Fork if !is_prepared => calls::before_fork(),
+        Child::Fork => {
+            if !is_prepared {
+                calls::before_fork();
+            }
+            // What is done in the child ends what was begun in the parent.
+            block
+                .busy
+                .store(thread::current().busy.load(Relaxed), Relaxed);
+        }
         Child::Vfork => forking::begin(),
-        Child::Fork | Child::Thread => {}
+        Child::Thread => {}
     }
     block.address() as isize
 }
 
+/// What the child's block begins with: the library works for it until it gets to its own code.
+fn begin_block(block: &Thread) {
+    let own = thread::current();
+    // Signals that wait are the parent's, and the mask is what they found.
+    let mask = deferred::mask_of_program(own);
+    block.clone_mask.store(mask, Relaxed);
+    block.inside.store(1, Relaxed);
+}
+
 /// After a clone, in the parent.
 pub(super) extern "C" fn done(outcome: isize, block: &'static Thread) {
+    finish(outcome, block);
+    actions::end_quiet();
+}
+
+fn finish(outcome: isize, block: &'static Thread) {
     let failed = outcome < 0;
     // A thread that was made may have ended by now, and its block may be another's.
     let kind = kind_of_last();
@@ -86,6 +111,7 @@ pub(super) extern "C" fn child(own: &'static Thread) {
             tls::begin(own);
             tls::inherit(own);
             thread::only(own);
+            actions::after_fork();
             arm();
             if own.prepared.load(Relaxed) == 0 {
                 calls::after_fork_in_child();
@@ -95,6 +121,7 @@ pub(super) extern "C" fn child(own: &'static Thread) {
         // border falls with a clone, and would stand in the parent's memory.
         _ => {}
     }
+    actions::end_quiet();
 }
 
 /// The kernel that let the border be raised once does so again, unless a filter came meanwhile.

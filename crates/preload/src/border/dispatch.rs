@@ -1,7 +1,8 @@
 //! Which system calls concern the library, and what becomes of them.
 
+use super::deliver::{RESTART, RESTART_ALWAYS};
 use super::gate::{self, Words};
-use super::{arm, forking, hosted, signals, sites, thread};
+use super::{actions, arm, forking, hosted, signals, sites, thread};
 use crate::calls::{self, direct};
 use crate::errno;
 use crate::object::{self, Object};
@@ -144,20 +145,54 @@ pub(super) unsafe extern "C" fn take(words: &Words) -> isize {
     // A child that has its parent's memory: what is ours is its parent's.
     if let Some(forking) = forking::child() {
         // SAFETY: as the caller says.
-        let of_program = unsafe { hosted::call(words) };
+        if let Some(outcome) = unsafe { hosted::call(words) } {
+            return outcome;
+        }
         // SAFETY: as the caller says.
-        return of_program.unwrap_or_else(|| unsafe { forking.call(words) });
+        let outcome = unsafe { forking.call(words) };
+        let interrupted = outcome == -(RESTART as isize);
+        let outcome = if interrupted {
+            -(RESTART_ALWAYS as isize)
+        } else {
+            outcome
+        };
+        // (Only where one waits is a call not made.)
+        return settle(words[0], outcome).unwrap_or(-(libc::EINTR as isize));
     }
     let [n, a, b, ..] = *words;
     if thread::current().is_passing([a, b]) {
         return native(n);
     }
-    thread::current().set_call([a, b]);
     let before = errno::get();
-    // SAFETY: as the caller says.
-    let outcome = unsafe { answer(words) };
+    let outcome = loop {
+        thread::current().set_call([a, b]);
+        // SAFETY: as the caller says.
+        let outcome = unsafe { answer(words) };
+        if let Some(outcome) = settle(n, outcome) {
+            break outcome;
+        }
+    };
     errno::set(before);
     outcome
+}
+
+/// What becomes of a call that a signal interrupted: it goes on when the handler has run, or ends,
+/// as [`deliver`] finds out. `None`: no signal waits, so at once.
+fn settle(n: usize, outcome: isize) -> Option<isize> {
+    let restart = -outcome as c_int;
+    if !matches!(restart, RESTART | RESTART_ALWAYS) {
+        return Some(outcome);
+    }
+    let thread = thread::current();
+    if thread.kept.load(Relaxed) == 0 {
+        return None;
+    }
+    if thread.busy.load(Relaxed) != 0 {
+        // The library's own question on the way of a call by name.
+        return Some(-(libc::EINTR as isize));
+    }
+    thread.restart.store(restart as u32, Relaxed);
+    Some(n as isize)
 }
 
 /// # Safety
@@ -169,7 +204,7 @@ unsafe fn answer(words: &Words) -> isize {
         match n as c_long {
             // Rings of the kernel's take descriptors by number: programs do without.
             libc::SYS_io_uring_setup => return -(libc::ENOSYS as isize),
-            libc::SYS_rt_sigaction => return signals::action(words),
+            libc::SYS_rt_sigaction => return actions::action(words),
             libc::SYS_rt_sigprocmask => return signals::mask(words),
             libc::SYS_rt_sigsuspend if signals::blocks_ours(a) => return signals::wait(words, 1),
             libc::SYS_rt_sigsuspend => return native(n),
@@ -196,7 +231,7 @@ unsafe fn answer(words: &Words) -> isize {
 }
 
 /// The kernel makes call `n` when the library is left.
-fn native(n: usize) -> isize {
+pub(super) fn native(n: usize) -> isize {
     thread::current().native.store(1, Relaxed);
     n as isize
 }
@@ -261,14 +296,16 @@ unsafe fn filtered(words: &Words) -> isize {
 /// library is left, so that a handler which runs meanwhile finds no library inside. Else the C
 /// library's function comes by the border with the same two first arguments, and was looked at.
 #[inline]
-pub(crate) fn leave_to_kernel(arguments: [usize; 2]) -> bool {
+pub(crate) fn leave_to_kernel(arguments: [usize; 2], is_looked_at: bool) -> bool {
     if !super::is_raised() {
         return false;
     }
     let thread = thread::current();
     let is_inside = thread.inside.load(Relaxed) != 0;
     if !is_inside {
-        thread.set_passing(arguments);
+        if is_looked_at {
+            thread.set_passing(arguments);
+        }
         return false;
     }
     // The standard library closes descriptors by that name, too.

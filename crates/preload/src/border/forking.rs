@@ -9,7 +9,8 @@
 //! Listeners have descriptors that the program does not know, which have to get to the new image
 //! when the listener does: so it is followed which descriptors the child moves where.
 
-use super::gate::kernel;
+use super::actions;
+use super::gate::{kernel, kernel_unless_kept};
 use crate::loader::{self, TakeOver};
 use crate::object;
 use crate::state::{self, State};
@@ -93,8 +94,13 @@ impl Forking {
             libc::SYS_execve => unsafe { self.execute(&mut words) },
             _ => {}
         }
+        if n as libc::c_long == libc::SYS_rt_sigaction {
+            // SAFETY: as the caller says.
+            return unsafe { actions::action_in_child(&words) };
+        }
+        // A new image has this mask, which is not the program's while signals wait.
         // SAFETY: as the caller says.
-        let outcome = unsafe { kernel(&words) };
+        let outcome = unsafe { kernel_unless_kept(&words) };
         if outcome < 0 {
             self.unmap();
             return outcome;
@@ -202,6 +208,11 @@ impl Forking {
         // SAFETY: new memory.
         let at =
             unsafe { rustix::mm::mmap_anonymous(null, len, access, MapFlags::PRIVATE) }.ok()?;
+        let (before, before_len) = self.environment.get();
+        if before_len > 0 {
+            // SAFETY: of a call that was not made, or has failed.
+            let _ = unsafe { rustix::mm::munmap(before as *mut _, before_len) };
+        }
         self.environment.set((at as usize, len));
         // SAFETY: as many as the two have; the caller's are strings.
         unsafe {

@@ -12,7 +12,7 @@
 
 use super::dispatch::{self, KINDS, NUMBERS};
 use super::thread::at;
-use super::{arm, clone};
+use super::{arm, clone, deliver};
 use crate::object;
 use std::arch::{asm, naked_asm};
 use std::sync::atomic::AtomicU32;
@@ -76,6 +76,60 @@ macro_rules! to_program {
             "9:\n",
         )
     };
+}
+
+/// A call that may sleep, unless a signal waits by then: no moment lies between the look and the
+/// sleep, since [`super::deferred`] ends the sleep of a thread that it finds between the two.
+///
+/// # Safety
+/// As the call's. Only while the border stands.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn kernel_unless_kept(words: &Words) -> isize {
+    naked_asm!(
+        "mov rax, [rdi]",
+        "mov rsi, [rdi + 16]",
+        "mov rdx, [rdi + 24]",
+        "mov r10, [rdi + 32]",
+        "mov r8, [rdi + 40]",
+        "mov r9, [rdi + 48]",
+        "mov rdi, [rdi + 8]",
+        ".globl gannet_sleep_from",
+        ".hidden gannet_sleep_from",
+        "gannet_sleep_from:",
+        "cmp dword ptr gs:[{kept}], 0",
+        "jne 2f",
+        ".globl gannet_sleep_call",
+        ".hidden gannet_sleep_call",
+        "gannet_sleep_call:",
+        "syscall",
+        "ret",
+        "2:",
+        ".globl gannet_sleep_out",
+        ".hidden gannet_sleep_out",
+        "gannet_sleep_out:",
+        "mov rax, -{restart}",
+        "ret",
+        kept = const at::KEPT,
+        restart = const deliver::RESTART,
+    )
+}
+
+unsafe extern "C" {
+    static gannet_sleep_from: u8;
+    static gannet_sleep_call: u8;
+    static gannet_sleep_out: u8;
+}
+
+/// Where a thread goes on that was interrupted at `at`, if that is on its way into a sleep, or in
+/// one that the kernel would begin anew.
+pub(super) fn instead_of_sleep(at: usize) -> Option<usize> {
+    let [from, call, out] = [
+        &raw const gannet_sleep_from,
+        &raw const gannet_sleep_call,
+        &raw const gannet_sleep_out,
+    ]
+    .map(|place| place.addr());
+    (from..=call).contains(&at).then_some(out)
 }
 
 /// Pushes what a system call keeps onto the library's stack, and saves the vectors.
@@ -156,10 +210,12 @@ pub(super) unsafe extern "C" fn enter_marked() {
         "cmp dword ptr gs:[{native}], 0",
         "jne 3f",
         "mov dword ptr gs:[{inside}], 0",
-        "jmp qword ptr [rcx]",
+        "jmp {leave}",
         "3:",
         "mov dword ptr gs:[{native}], 0",
         "mov dword ptr gs:[{inside}], 0",
+        "cmp dword ptr gs:[{kept}], 0",
+        "jne {deliver_native}",
         "jmp qword ptr [rcx + 8]",
         inside = const at::INSIDE,
         native = const at::NATIVE,
@@ -171,6 +227,9 @@ pub(super) unsafe extern "C" fn enter_marked() {
         program_tls = const at::PROGRAM_TLS,
         parts = sym VECTOR_PARTS,
         take = sym dispatch::take,
+        kept = const at::KEPT,
+        leave = sym deliver::leave,
+        deliver_native = sym deliver::before_native,
     )
 }
 
@@ -260,7 +319,8 @@ pub(super) unsafe extern "C" fn enter_clone_marked() {
         "mov [rsp], rax",
         restore!(),
         "mov dword ptr gs:[{inside}], 0",
-        "jmp qword ptr [rcx]",
+        "jmp {leave}",
+        leave = sym deliver::leave,
         inside = const at::INSIDE,
         user = const at::USER_STACK,
         stack = const at::STACK,
@@ -312,7 +372,12 @@ unsafe extern "C" fn begin_child() {
         "mov rsp, [r9 + {registers} + 48]",
         "mov r9, [r9 + {registers} + 40]",
         "xor eax, eax",
-        "jmp qword ptr gs:[{back}]",
+        "mov rcx, gs:[{this}]",
+        "lea rcx, [rcx + {back}]",
+        "mov dword ptr gs:[{inside}], 0",
+        "jmp {leave}",
+        leave = sym deliver::leave,
+        inside = const at::INSIDE,
         stack = const at::STACK,
         this = const at::THIS,
         vectors = const at::VECTORS,
@@ -367,8 +432,18 @@ pub(super) unsafe extern "C" fn native_unpatched() {
     )
 }
 
-/// Where handlers return to. Unwinders know the end of a handler by these nine bytes.
+/// Where handlers return to. Unwinders know the end of a handler by these nine bytes, and look at
+/// the byte before them first, which must not belong to another function.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn signal_return() {
-    naked_asm!(".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05", "ud2")
+unsafe extern "C" fn end_of_handler() {
+    naked_asm!(
+        "nop",
+        ".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05",
+        "ud2"
+    )
+}
+
+/// The address that handlers return to.
+pub(super) fn signal_return() -> usize {
+    end_of_handler as *const () as usize + 1
 }

@@ -7,7 +7,9 @@
 //! * `gate.rs`: the entry code, and system calls of the library's own
 //! * `dispatch.rs`: which calls concern the library, and what becomes of them
 //! * `clone.rs`: threads and children; `forking.rs`: a child in its parent's memory
-//! * `signals.rs`: signal actions and masks, as far as the border depends on them
+//! * `actions.rs`: what the program wants of each signal; `signals.rs`: masks, and SIGSYS
+//! * `deferred.rs`: signals wait until the library is left; `deliver.rs`: the way out, and handlers
+//! * `names.rs`: calls by name, which wait at the border
 //! * `tls.rs`, `hosted.rs`: a static program's own thread-local storage, `brk` and name
 //! * `thread.rs`: the stack and the words that each thread has for all this
 //!
@@ -21,12 +23,16 @@
 //! Where the kernel has none of it, or code must not be changed, the functions of `calls/` are all
 //! there is: see `is_raised`.
 
+mod actions;
 mod arm;
 mod clone;
+mod deferred;
+mod deliver;
 mod dispatch;
 mod forking;
 mod gate;
 mod hosted;
+mod names;
 mod signals;
 mod sites;
 mod thread;
@@ -34,6 +40,12 @@ mod tls;
 mod trap;
 
 pub(crate) use arm::{is_raised, own_file, raise};
+pub(crate) use deliver::{RESTART, RESTART_ALWAYS};
 pub(crate) use dispatch::{is_answering, leave_to_kernel, passed};
 pub(crate) use gate::kernel as system_call;
+pub(crate) use gate::kernel_unless_kept;
 pub(crate) use hosted::{Hosted, host, program_if_named};
+pub(crate) use names::{
+    WOULD_SLEEP, answer, begin_by_name, begin_rest, by_name, end_rest, enter, has_looked, in_parts,
+    is_rest, leave, leaves_rest, sleeping_call, stay_here, wait, wait_by_name, waiting_call,
+};

@@ -118,8 +118,13 @@ pub(super) fn change(site: usize) -> Option<usize> {
         }
         BUSY.store(false, Release);
     }
-    // SAFETY: the program just executed there; five bytes before it may be another page, which is
-    // looked at only where the code was found to begin earlier.
+    jump_around(site)
+}
+
+/// The jump to a stub that stands for the `syscall` at `site`.
+fn jump_around(site: usize) -> Option<usize> {
+    // SAFETY: the program executed there; five bytes before it may be another page, which is looked
+    // at only where the code was found to begin earlier.
     let is_jump = |at: usize| seen_contains(at) && unsafe { (at as *const u8).read() } == 0xe9;
     let leads = |at: usize| stub_behind(at).is_some_and(|stub| at == site || may_repeat(stub));
     [site - 5, site - 7, site]
@@ -165,6 +170,97 @@ fn note_seen(code: &Range<usize>) {
         to.store(code.end, Relaxed);
         from.store(code.start, Release);
     }
+}
+
+/// The stub around an address, or whose record it is.
+struct Made {
+    code: &'static [u8; STUB],
+    /// Where a call that the library has answered goes on.
+    back: usize,
+    /// Its `syscall`.
+    native: usize,
+    /// Where the stub ends in the program.
+    last: usize,
+}
+
+fn made(at: usize) -> Option<Made> {
+    let own = MEMORY.0.get().addr();
+    if !(own..own + USED.load(Relaxed)).contains(&at) {
+        return None;
+    }
+    let stub = at & !(STUB - 1);
+    // SAFETY: a stub, which was written before anything came here.
+    unsafe {
+        let [back, native] = *((stub + RECORD) as *const [usize; 2]);
+        Some(Made {
+            code: &*(stub as *const [u8; STUB]),
+            back,
+            native,
+            last: *((stub + RECORD - 8) as *const usize),
+        })
+    }
+}
+
+impl Made {
+    /// What was moved behind the `syscall`, if it is a comparison with a number, as in the C
+    /// library.
+    fn comparison(&self) -> Option<i32> {
+        match self.code.get((self.native & (STUB - 1)) + 2..) {
+            // cmp $imm,%rax; jmp *last
+            Some([0x48, 0x3d, a, b, c, d, 0xff, 0x25, ..]) => {
+                Some(i32::from_le_bytes([*a, *b, *c, *d]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The jump in the program that leads here, with the number of the call in rax or not.
+    fn site(&self) -> Option<usize> {
+        /// Bytes of the comparison.
+        const MOVED: usize = 6;
+        let call = match self.back == self.last {
+            true => self.last - 2,
+            false => self.comparison().map(|_| self.last - MOVED - 2)?,
+        };
+        jump_around(call)
+    }
+}
+
+/// The jump in the program through which the call of a record was made.
+pub(super) fn site_of(record: usize) -> Option<usize> {
+    made(record)?.site()
+}
+
+/// Where the program goes on, and with what flags, whose thread was interrupted at `at` with this
+/// in rax, if that is at the `syscall` of a stub, to be made again, or right behind it: unwinders
+/// know the program's code only. What was moved there from behind the call is done here.
+pub(super) fn in_program(at: usize, rax: u64, flags: u64) -> Option<(usize, u64)> {
+    let made = made(at)?;
+    if at == made.native {
+        return made.site().map(|site| (site, flags));
+    }
+    if at != made.native.wrapping_add(2) {
+        return None;
+    }
+    if made.back == made.last {
+        return Some((made.last, flags));
+    }
+    let other = i64::from(made.comparison()?) as u64;
+    Some((made.last, compared(rax, other, flags)))
+}
+
+/// The processor's flags after a comparison.
+fn compared(a: u64, b: u64, flags: u64) -> u64 {
+    const CHANGED: u64 = 0x8d5;
+    let result = a.wrapping_sub(b);
+    let carry = u64::from(a < b);
+    let parity = u64::from((result as u8).count_ones().is_multiple_of(2));
+    let adjust = (a ^ b ^ result) >> 4 & 1;
+    let zero = u64::from(result == 0);
+    let sign = result >> 63;
+    let overflow = ((a ^ b) & (a ^ result)) >> 63;
+    let set = carry | parity << 2 | adjust << 4 | zero << 6 | sign << 7 | overflow << 11;
+    flags & !CHANGED | set
 }
 
 /// A piece of code in this process's memory.

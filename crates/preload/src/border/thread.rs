@@ -9,16 +9,18 @@
 //! Blocks are never given back to the kernel, only to later threads: a thread that ends is on its
 //! way out of the last instructions that use its block when another one may find it free.
 
+use super::deferred::Deferred;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 /// Bytes of a block. Only what is touched of it is memory.
 const BLOCK: usize = 256 << 10;
-/// Bytes at its end for [`Thread`]: words, and the vector registers (2,696 bytes with AVX-512).
-const WORDS: usize = 8192;
+/// Bytes at its end for [`Thread`]: words, the vector registers (2,696 bytes with AVX-512), and the
+/// signals that wait.
+const WORDS: usize = 16384;
 /// Bytes at its beginning that are no memory: too deep a stack ends the program, not others' data.
 const GUARD: usize = 4096;
 
@@ -37,7 +39,7 @@ pub(super) enum Child {
 /// The words of a thread, at the end of its block. The entry code knows the offsets.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(super) struct Thread {
+pub(crate) struct Thread {
     /// Where it lies itself.
     this: *mut Thread,
     /// Where its stack begins.
@@ -77,6 +79,26 @@ pub(super) struct Thread {
     program_tls: AtomicUsize,
     /// What was made for this block.
     pub(super) own_tls: AtomicUsize,
+    /// Calls by name that the library works for, one within another.
+    pub(super) busy: AtomicU32,
+    /// Signals that wait until the library is left: [`super::deferred`].
+    pub(super) kept: AtomicU32,
+    /// How the call goes on once their handlers have run.
+    pub(super) restart: AtomicU32,
+    /// A call by name has begun what it cannot leave to the border any more.
+    pub(super) stays: AtomicU32,
+    /// Which has looked for long enough already.
+    pub(super) has_looked: AtomicU32,
+    /// A call by name that can be made in parts; 2 when it leaves the rest to the border.
+    pub(super) parts: AtomicU32,
+    /// The first two arguments of such a rest.
+    rest: [AtomicUsize; 2],
+    /// The mask of a sleep, where the program gave one, and whether it did.
+    pub(super) sleep_mask: AtomicU64,
+    pub(super) has_sleep_mask: AtomicU32,
+    /// The program's mask during a clone.
+    pub(super) clone_mask: AtomicU64,
+    pub(super) deferred: Deferred,
     vectors: Vectors,
 }
 
@@ -100,6 +122,10 @@ pub(super) mod at {
     pub(in super::super) const FREE: usize = offset_of!(Thread, free);
     pub(in super::super) const LIBRARY_TLS: usize = offset_of!(Thread, library_tls);
     pub(in super::super) const PROGRAM_TLS: usize = offset_of!(Thread, program_tls);
+    pub(in super::super) const BUSY: usize = offset_of!(Thread, busy);
+    pub(in super::super) const KEPT: usize = offset_of!(Thread, kept);
+    pub(in super::super) const ENTRY: usize =
+        offset_of!(Thread, deferred) + offset_of!(super::Deferred, entry);
     pub(in super::super) const VECTORS: usize = offset_of!(Thread, vectors);
 }
 
@@ -128,9 +154,21 @@ pub(super) fn take() -> Result<&'static Thread, Errno> {
     };
     thread.inside.store(0, Relaxed);
     thread.native.store(0, Relaxed);
-    thread.prepared.store(0, Relaxed);
+    for word in [
+        &thread.prepared,
+        &thread.busy,
+        &thread.kept,
+        &thread.restart,
+        &thread.stays,
+        &thread.has_looked,
+        &thread.parts,
+        &thread.has_sleep_mask,
+    ] {
+        word.store(0, Relaxed);
+    }
     thread.library_tls.store(0, Relaxed);
     thread.set_passing([usize::MAX; 2]);
+    thread.set_rest([usize::MAX; 2]);
     Ok(thread)
 }
 
@@ -168,6 +206,18 @@ impl Thread {
         for (place, word) in self.passing.iter().zip(arguments) {
             place.store(word, Relaxed);
         }
+    }
+
+    /// The rest of a call by name is to be made, with these arguments.
+    pub(super) fn set_rest(&self, arguments: [usize; 2]) {
+        for (place, word) in self.rest.iter().zip(arguments) {
+            place.store(word, Relaxed);
+        }
+    }
+
+    /// Whether the call that the library answers is such a rest.
+    pub(super) fn is_rest(&self) -> bool {
+        self.is_call(self.rest.each_ref().map(|word| word.load(Relaxed)))
     }
 
     /// The library begins to answer a call with these arguments.

@@ -5,8 +5,8 @@
 //! The first thread has the storage with which the loader began. Each further one gets its own from
 //! ld.so, as `pthread_create` gets it; a child the one of the thread that has made it.
 //!
-//! Handlers of the program run on the program's storage also where they interrupt the library: the
-//! kernel knows of one handler, [`run_handler`], which looks up the program's.
+//! Handlers of the program run on the program's storage: those of signals wait until the library is
+//! left (`deferred.rs`), and those of faults within it find it changed back by [`call_handler`].
 
 use super::thread::{self, Child, Thread, at};
 use super::trap;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use std::arch::{asm, naked_asm};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 
 /// Words at the beginning of the storage of a thread, which the ABI of x86-64 and glibc fix.
 mod word {
@@ -176,57 +176,12 @@ pub(super) fn inherit(own: &Thread) {
     }
 }
 
-/// Signals there are, and no signal 0.
-const SIGNALS: usize = 65;
-/// The program's handlers.
-static HANDLERS: [AtomicUsize; SIGNALS] = [const { AtomicUsize::new(0) }; SIGNALS];
-
-fn is_hosting() -> bool {
-    thread::current().library_tls.load(Relaxed) != 0
-}
-
-/// The program's handler for a signal.
-pub(super) fn handler(signal: usize) -> usize {
-    HANDLERS.get(signal).map_or(0, |place| place.load(Acquire))
-}
-
-/// The program wants this handler for a signal: the one that the kernel is told of.
-pub(super) fn set_handler(signal: usize, handler: usize) -> usize {
-    let is_function = handler != libc::SIG_DFL && handler != libc::SIG_IGN;
-    let Some(place) = HANDLERS.get(signal).filter(|_| is_function && is_hosting()) else {
-        return handler;
-    };
-    place.store(handler, Release);
-    run_handler as *const () as usize
-}
-
-/// What the program is shown where the kernel has `handler`.
-pub(super) fn shown(handler: usize, programs: usize) -> usize {
-    match handler == run_handler as *const () as usize {
-        true => programs,
-        false => handler,
-    }
-}
-
-/// The kernel calls it in place of the program's handlers.
-#[unsafe(naked)]
-unsafe extern "C" fn run_handler() {
-    naked_asm!(
-        "mov eax, edi",
-        "lea rcx, [rip + {handlers}]",
-        "mov rcx, [rcx + rax * 8]",
-        "jmp {call}",
-        handlers = sym HANDLERS,
-        call = sym call_handler,
-    )
-}
-
 /// Calls a handler of the program's on the program's storage.
 ///
 /// # Safety
 /// The fourth argument is the program's handler, the others are the kernel's for it.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn call_handler(
+pub(super) unsafe extern "C-unwind" fn call_handler(
     signal: c_int,
     info: *mut siginfo_t,
     context: *mut c_void,

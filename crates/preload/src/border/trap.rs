@@ -47,7 +47,7 @@ fn arrived(registers: &mut Registers<'_>) {
     let n = registers.get(libc::REG_RAX);
     if n == libc::SYS_rt_sigreturn as usize {
         // A handler that was installed before the border stood.
-        return registers.set(libc::REG_RIP, gate::signal_return as *const () as usize);
+        return registers.set(libc::REG_RIP, gate::signal_return());
     }
     let thread = thread::current();
     let is_inside = thread.inside.load(Relaxed) != 0;

@@ -24,7 +24,7 @@ fn is_for_us(n: c_long, first: usize) -> bool {
 
 /// The C library takes its arguments as they come: seven words are in the same places, used or not.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn syscall(
+unsafe extern "C-unwind" fn syscall(
     n: c_long,
     a: usize,
     b: usize,

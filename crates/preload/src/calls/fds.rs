@@ -1,5 +1,6 @@
 //! Descriptors themselves: `close`, `dup`, `fcntl`, `ioctl`.
 
+use crate::border;
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind, Object};
 use crate::real::{self, tail};
@@ -128,10 +129,11 @@ fn forget(fd: c_int) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn close(fd: c_int) -> c_int {
+unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if !object::is_ours(fd) {
         return tail!(close(fd));
     }
+    let _busy = border::enter();
     if object::is_hidden(fd) {
         return give(Err(libc::EBADF));
     }
@@ -141,7 +143,8 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn close_range(first: c_uint, last: c_uint, how: c_int) -> c_int {
+unsafe extern "C-unwind" fn close_range(first: c_uint, last: c_uint, how: c_int) -> c_int {
+    let _busy = border::enter();
     if state::get().is_none() || first > last {
         // SAFETY: no pointers.
         return unsafe { real::close_range(first, last, how) };
@@ -178,7 +181,7 @@ unsafe extern "C" fn close_range(first: c_uint, last: c_uint, how: c_int) -> c_i
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn closefrom(first: c_int) {
+unsafe extern "C-unwind" fn closefrom(first: c_int) {
     // SAFETY: no pointers.
     unsafe { close_range(first.max(0) as c_uint, c_uint::MAX, 0) };
 }
@@ -203,7 +206,8 @@ fn duplicated(fd: c_int, new: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dup(fd: c_int) -> c_int {
+unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+    let _busy = border::enter();
     // SAFETY: no pointers.
     duplicated(fd, unsafe { real::dup(fd) })
 }
@@ -223,14 +227,16 @@ fn make_way(fd: c_int, to: c_int) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+unsafe extern "C-unwind" fn dup2(fd: c_int, to: c_int) -> c_int {
+    let _busy = border::enter();
     make_way(fd, to);
     // SAFETY: no pointers.
     duplicated(fd, unsafe { real::dup2(fd, to) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn dup3(fd: c_int, to: c_int, how: c_int) -> c_int {
+unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, how: c_int) -> c_int {
+    let _busy = border::enter();
     if fd != to && how & !libc::O_CLOEXEC == 0 {
         make_way(fd, to);
     }
@@ -239,15 +245,16 @@ unsafe extern "C" fn dup3(fd: c_int, to: c_int, how: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     if !object::is_ours(fd) {
         return tail!(fcntl(fd, command, argument));
     }
+    let _busy = border::enter();
     control(fd, command, argument)
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
     // SAFETY: passed on.
     unsafe { fcntl(fd, command, argument) }
 }
@@ -300,13 +307,15 @@ fn set_nonblocking(state: &State, object: &Found, wanted: bool) {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
-    if object::is_ours(fd)
-        && let (Some(state), Some(object)) = (state::get(), object::find(fd))
-        // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { ioctl_of_ours(state, &object, fd, (request, argument)) }
-    {
-        return give(outcome);
+unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_int {
+    if object::is_ours(fd) {
+        let _busy = border::enter();
+        if let (Some(state), Some(object)) = (state::get(), object::find(fd))
+            // SAFETY: as the caller says.
+            && let Some(outcome) = unsafe { ioctl_of_ours(state, &object, fd, (request, argument)) }
+        {
+            return give(outcome);
+        }
     }
     // SAFETY: passed on.
     unsafe {
@@ -317,7 +326,7 @@ unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: usize) -> c_in
 
 /// The C library's asks the kernel without a call that could be taken.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sockatmark(fd: c_int) -> c_int {
+unsafe extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
     let mut mark: c_int = 0;
     // SAFETY: a place of our own.
     match unsafe { ioctl(fd, SIOCATMARK, (&raw mut mark).addr()) } {

@@ -1,10 +1,11 @@
 //! Bytes: `read`, `write`, `recv`, `send` and their relatives.
 
 use super::multiplex::of_timespec;
+use crate::border::{self, answer, by_name, in_parts};
 use crate::errno::{Outcome, give, give_len, is_nowhere};
 use crate::object::{self, Found, Kind};
 use crate::poll::deadline_of;
-use crate::real::tail;
+use crate::real::{of_libc, tail};
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
 use crate::{address, control, datagrams, error_queue, note};
@@ -116,43 +117,66 @@ fn send(
     }
 }
 
+/// What a call at `place` has done, of which something is `done`, with the rest of it at the
+/// border, which may fail.
+fn and_rest(fd: c_int, (place, done): (usize, usize), rest: impl FnOnce() -> ssize_t) -> ssize_t {
+    border::begin_rest([fd as usize, place.wrapping_add(done)]);
+    let rest = rest();
+    border::end_rest();
+    done as ssize_t + rest.max(0)
+}
+
 #[unsafe(no_mangle)]
-unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
-    if let Some(found) = stream(fd)
-        && let Some(outcome) = read_some(&found, fd, &Pieces::one(to.cast(), len), 0)
-    {
+pub(super) unsafe extern "C-unwind" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+    let ours = by_name(fd, || {
+        let found = stream(fd)?;
+        read_some(&found, fd, &Pieces::one(to.cast(), len), 0)
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
     }
     tail!(read(fd, to, len))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
-    if let Some(found) = stream(fd)
-        && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), 0)
-    {
-        return give_len(outcome);
+unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
+    let (ours, is_left) = in_parts(fd, || {
+        let found = stream(fd)?;
+        send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), 0)
+    });
+    match ours {
+        Some(Ok(done)) if is_left => {
+            // SAFETY: what is left of the caller's place.
+            let rest = || unsafe { of_libc::write(fd, from.byte_add(done), len - done) };
+            return and_rest(fd, (from as usize, done), rest);
+        }
+        Some(outcome) => return give_len(outcome),
+        None => {}
     }
     tail!(write(fd, from, len))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
-    if let Some(found) = stream(fd)
+unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
+    let ours = by_name(fd, || {
+        let found = stream(fd)?;
         // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), read_some) }
-    {
+        unsafe { vectored(&found, fd, (iov, n), read_some) }
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
     }
     tail!(readv(fd, iov, n))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
-    if let Some(found) = stream(fd)
+unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
+    let ours = by_name(fd, || {
+        let found = stream(fd)?;
         // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { vectored(&found, fd, (iov, n), send) }
-    {
+        unsafe { vectored(&found, fd, (iov, n), send) }
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
     }
     tail!(writev(fd, iov, n))
@@ -170,34 +194,38 @@ fn without_offset(offset: off_t, how: c_int) -> Outcome<c_int> {
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn preadv2(
+pub(super) unsafe extern "C-unwind" fn preadv2(
     fd: c_int,
     iov: *const libc::iovec,
     n: c_int,
     offset: off_t,
     how: c_int,
 ) -> ssize_t {
-    if let Some(found) = stream(fd)
+    let ours = by_name(fd, || {
+        let found = stream(fd)?;
         // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { at(&found, fd, (iov, n), (offset, how), read_some) }
-    {
+        unsafe { at(&found, fd, (iov, n), (offset, how), read_some) }
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
     }
     tail!(preadv2(fd, iov, n, offset, how))
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn pwritev2(
+pub(super) unsafe extern "C-unwind" fn pwritev2(
     fd: c_int,
     iov: *const libc::iovec,
     n: c_int,
     offset: off_t,
     how: c_int,
 ) -> ssize_t {
-    if let Some(found) = stream(fd)
+    let ours = by_name(fd, || {
+        let found = stream(fd)?;
         // SAFETY: as the caller says.
-        && let Some(outcome) = unsafe { at(&found, fd, (iov, n), (offset, how), send) }
-    {
+        unsafe { at(&found, fd, (iov, n), (offset, how), send) }
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
     }
     tail!(pwritev2(fd, iov, n, offset, how))
@@ -246,32 +274,53 @@ unsafe fn vectored(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recv(fd: c_int, to: *mut c_void, len: size_t, call: c_int) -> ssize_t {
-    if let Some(found) = stream(fd)
-        && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), call)
-    {
-        return give_len(outcome);
+pub(super) unsafe extern "C-unwind" fn recv(
+    fd: c_int,
+    to: *mut c_void,
+    len: size_t,
+    call: c_int,
+) -> ssize_t {
+    let (ours, is_left) = in_parts(fd, || {
+        let found = stream(fd)?;
+        receive(&found, fd, &Pieces::one(to.cast(), len), call)
+    });
+    match ours {
+        Some(Ok(done)) if is_left => {
+            // SAFETY: what is left of the caller's place.
+            let rest = || unsafe { of_libc::recv(fd, to.byte_add(done), len - done, call) };
+            return and_rest(fd, (to as usize, done), rest);
+        }
+        Some(outcome) => return give_len(outcome),
+        None => {}
     }
     tail!(recv(fd, to, len, call))
 }
 
 #[unsafe(export_name = "send")]
-unsafe extern "C" fn send_bytes(
+unsafe extern "C-unwind" fn send_bytes(
     fd: c_int,
     from: *const c_void,
     len: size_t,
     call: c_int,
 ) -> ssize_t {
-    if let Some(found) = stream(fd)
-        && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
-    {
-        return give_len(outcome);
+    let (ours, is_left) = in_parts(fd, || {
+        let found = stream(fd)?;
+        send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
+    });
+    match ours {
+        Some(Ok(done)) if is_left => {
+            // SAFETY: what is left of the caller's place.
+            let rest = || unsafe { of_libc::send(fd, from.byte_add(done), len - done, call) };
+            return and_rest(fd, (from as usize, done), rest);
+        }
+        Some(outcome) => return give_len(outcome),
+        None => {}
     }
     tail!(send(fd, from, len, call))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recvfrom(
+pub(super) unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     to: *mut c_void,
     len: size_t,
@@ -279,28 +328,30 @@ unsafe extern "C" fn recvfrom(
     from: *mut sockaddr,
     from_len: *mut socklen_t,
 ) -> ssize_t {
-    if let Some((state, object)) = datagrams_of(fd) {
-        let pieces = Pieces::one(to.cast(), len);
-        let from = (from, from_len);
-        // SAFETY: as the caller says.
-        let got = unsafe { datagrams::receive_from(state, &object, fd, (&pieces, call), from) };
-        return give_len(got);
-    }
-    if let Some(found) = stream(fd)
-        && let Some(outcome) = receive(&found, fd, &Pieces::one(to.cast(), len), call)
-    {
+    let ours = by_name(fd, || {
+        if let Some((state, object)) = datagrams_of(fd) {
+            let pieces = Pieces::one(to.cast(), len);
+            let from = (from, from_len);
+            // SAFETY: as the caller says.
+            let got = unsafe { datagrams::receive_from(state, &object, fd, (&pieces, call), from) };
+            return Some(got);
+        }
+        let outcome = receive(&stream(fd)?, fd, &Pieces::one(to.cast(), len), call)?;
         // A stream has no address to tell: the kernel leaves the length at 0.
         if outcome.is_ok() && !from.is_null() && !from_len.is_null() {
             // SAFETY: the caller's place.
             unsafe { *from_len = 0 };
         }
+        Some(outcome)
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
     }
     tail!(recvfrom(fd, to, len, call, from, from_len))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendto(
+unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     from: *const c_void,
     len: size_t,
@@ -308,44 +359,56 @@ unsafe extern "C" fn sendto(
     to: *const sockaddr,
     to_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: as the caller says.
-    match unsafe { sides(fd, (to, to_len)) } {
-        Some(Err(error)) => return give_len(Err(error)),
-        Some(Ok((state, object))) => {
-            let pieces = Pieces::one(from.cast_mut().cast(), len);
-            let (what, to) = ((&pieces, call), (to, to_len));
-            // SAFETY: as the caller says.
-            if let Some(sent) = unsafe { datagrams::send_to(state, &object, fd, what, to) } {
-                return give_len(sent);
-            }
-            return tail!(sendto(fd, from, len, call, to.0, to.1));
+    let pieces = Pieces::one(from.cast_mut().cast(), len);
+    if object::is_ours(fd) || !to.is_null() || call & libc::MSG_FASTOPEN != 0 {
+        // SAFETY: as the caller says.
+        let ours = answer(|| unsafe { send_to(fd, (&pieces, call), (to, to_len)) });
+        if let Some(outcome) = ours {
+            return give_len(outcome);
         }
-        None => {}
-    }
-    // SAFETY: as the caller says.
-    if let Some(Err(error)) = unsafe { super::fast_open::connect(fd, (to, to_len), call) } {
-        return give_len(Err(error));
-    }
-    if let Some(found) = stream(fd)
-        && let Some(outcome) = send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), call)
-    {
-        return give_len(outcome);
     }
     tail!(sendto(fd, from, len, call, to, to_len))
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
-    if let Some((state, object)) = datagrams_of(fd) {
-        // SAFETY: as the caller says.
-        let got = unsafe { datagrams::receive_message(state, &object, fd, message, call) };
-        return give_len(got);
+/// # Safety
+/// As `sendto`.
+unsafe fn send_to(
+    fd: c_int,
+    (pieces, call): (&Pieces, c_int),
+    to: (*const sockaddr, socklen_t),
+) -> Option<Outcome<usize>> {
+    // SAFETY: as the caller says.
+    match unsafe { sides(fd, to) } {
+        Some(Err(error)) => return Some(Err(error)),
+        Some(Ok((state, object))) => {
+            // SAFETY: as the caller says.
+            return unsafe { datagrams::send_to(state, &object, fd, (pieces, call), to) };
+        }
+        None => {}
     }
-    if let Some(found) = stream(fd)
-        && found.1.kind() == Kind::Stream
-    {
+    // SAFETY: as the caller says.
+    if let Some(Err(error)) = unsafe { super::fast_open::connect(fd, to, call) } {
+        return Some(Err(error));
+    }
+    send(&stream(fd)?, fd, pieces, call)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
+    let ours = by_name(fd, || {
+        if let Some((state, object)) = datagrams_of(fd) {
+            // SAFETY: as the caller says.
+            return Some(unsafe { datagrams::receive_message(state, &object, fd, message, call) });
+        }
+        let found = stream(fd).filter(|found| found.1.kind() == Kind::Stream)?;
         // SAFETY: as the caller says.
-        return give_len(unsafe { receive_message(&found, fd, message, call) });
+        Some(unsafe { receive_message(&found, fd, message, call) })
+    });
+    if let Some(outcome) = ours {
+        return give_len(outcome);
+    }
+    if object::is_ours(fd) {
+        return tail!(recvmsg(fd, message, call));
     }
     // SAFETY: passed on.
     unsafe { crate::passing::recvmsg(fd, message, call) }
@@ -386,37 +449,56 @@ unsafe fn receive_message(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_int) -> ssize_t {
+unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const libc::msghdr,
+    call: c_int,
+) -> ssize_t {
     // SAFETY: as the caller says.
     let told = unsafe { somewhere(message.cast_mut()).and_then(|place| place.as_ref()) };
     let to = told.map_or((std::ptr::null(), 0), name_of);
+    if object::is_ours(fd) || !to.0.is_null() || call & libc::MSG_FASTOPEN != 0 {
+        // SAFETY: as the caller says.
+        let ours = answer(|| unsafe { send_message_to(fd, message, told, to, call) });
+        if let Some(outcome) = ours {
+            return give_len(outcome);
+        }
+    }
+    // SAFETY: passed on.
+    unsafe { crate::passing::sendmsg(fd, message, call) }
+}
+
+/// # Safety
+/// As `sendmsg`; `told` is the message, unless it cannot be one.
+unsafe fn send_message_to(
+    fd: c_int,
+    message: *const libc::msghdr,
+    told: Option<&libc::msghdr>,
+    to: (*const sockaddr, socklen_t),
+    call: c_int,
+) -> Option<Outcome<usize>> {
     // SAFETY: as the caller says.
     match unsafe { sides(fd, to) } {
-        Some(Err(error)) => return give_len(Err(error)),
+        Some(Err(error)) => return Some(Err(error)),
         Some(Ok((state, object))) => {
             let Some(told) = told else {
-                return give_len(Err(libc::EFAULT));
+                return Some(Err(libc::EFAULT));
             };
             // SAFETY: as the caller says.
             let sent = unsafe { datagrams::send_message(state, &object, fd, told, call) };
             if let Some(sent) = sent {
-                return give_len(sent);
+                return Some(sent);
             }
         }
         None => {}
     }
     // SAFETY: as the caller says.
     if let Some(Err(error)) = unsafe { super::fast_open::connect(fd, to, call) } {
-        return give_len(Err(error));
+        return Some(Err(error));
     }
-    if let Some(found) = stream(fd)
-        && found.1.kind() == Kind::Stream
-    {
-        // SAFETY: as the caller says.
-        return give_len(unsafe { send_message(&found, fd, message, call) });
-    }
-    // SAFETY: passed on.
-    unsafe { crate::passing::sendmsg(fd, message, call) }
+    let found = stream(fd).filter(|found| found.1.kind() == Kind::Stream)?;
+    // SAFETY: as the caller says.
+    Some(unsafe { send_message(&found, fd, message, call) })
 }
 
 /// # Safety
@@ -438,7 +520,7 @@ unsafe fn send_message(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn recvmmsg(
+unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
     messages: *mut libc::mmsghdr,
     n: c_uint,
@@ -486,15 +568,18 @@ unsafe extern "C" fn recvmmsg(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendmmsg(
+unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
     messages: *mut libc::mmsghdr,
     n: c_uint,
     call: c_int,
 ) -> c_int {
-    let ours = object::is_ours(fd) || call & libc::MSG_FASTOPEN != 0;
-    // SAFETY: as the caller says.
-    if !ours && !unsafe { any_for_ours(fd, messages, n) } {
+    let ours = object::is_ours(fd) || call & libc::MSG_FASTOPEN != 0 || {
+        let _busy = border::enter();
+        // SAFETY: as the caller says.
+        unsafe { any_for_ours(fd, messages, n) }
+    };
+    if !ours {
         return tail!(sendmmsg(fd, messages, n, call));
     }
     let mut done = 0;
@@ -514,36 +599,40 @@ unsafe extern "C" fn sendmmsg(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendfile(out: c_int, from: c_int, offset: *mut off_t, len: size_t) -> ssize_t {
-    if let Some((state, object)) = stream(out)
-        && object.kind() == Kind::Stream
-    {
-        if from < 0 {
-            return give_len(Err(libc::EBADF));
+unsafe extern "C-unwind" fn sendfile(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    len: size_t,
+) -> ssize_t {
+    let ours = by_name(out, || {
+        let (state, object) = stream(out)?;
+        match object.kind() {
+            Kind::Stream if from < 0 => Some(Err(libc::EBADF)),
+            Kind::Stream if object::is_ours(from) => Some(Err(libc::EINVAL)),
+            Kind::Stream if !offset.is_null() && is_nowhere(offset) => Some(Err(libc::EFAULT)),
+            Kind::Stream => {
+                // SAFETY: the caller's place, or null.
+                let sent =
+                    unsafe { crate::files::send_file(state, &object, (out, from), offset, len) };
+                Some(sent)
+            }
+            Kind::Datagrams if datagrams::peer(state, &object).is_some() => {
+                let (fds, what) = ((out, from), (offset, len));
+                // SAFETY: the caller's place, or null.
+                Some(unsafe { datagrams::send_file(state, &object, fds, what) })
+            }
+            _ => None,
         }
-        if object::is_ours(from) {
-            return give_len(Err(libc::EINVAL));
-        }
-        if !offset.is_null() && is_nowhere(offset) {
-            return give_len(Err(libc::EFAULT));
-        }
-        // SAFETY: the caller's place, or null.
-        let outcome = unsafe { crate::files::send_file(state, &object, (out, from), offset, len) };
+    });
+    if let Some(outcome) = ours {
         return give_len(outcome);
-    }
-    if let Some((state, object)) = datagrams_of(out)
-        && datagrams::peer(state, &object).is_some()
-    {
-        // SAFETY: the caller's place, or null.
-        return give_len(unsafe {
-            datagrams::send_file(state, &object, (out, from), (offset, len))
-        });
     }
     tail!(sendfile(out, from, offset, len))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn sendfile64(
+unsafe extern "C-unwind" fn sendfile64(
     out: c_int,
     from: c_int,
     offset: *mut off_t,
@@ -554,7 +643,7 @@ unsafe extern "C" fn sendfile64(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn splice(
+unsafe extern "C-unwind" fn splice(
     from: c_int,
     from_at: *mut libc::loff_t,
     to: c_int,
@@ -562,18 +651,27 @@ unsafe extern "C" fn splice(
     len: size_t,
     call: c_uint,
 ) -> ssize_t {
-    let ours = |fd| stream(fd).filter(|(_, object)| object.kind() == Kind::Stream);
-    if ours(from).is_none() && ours(to).is_none() {
-        return tail!(splice(from, from_at, to, to_at, len, call));
+    let is_ours = |fd| stream(fd).is_some_and(|(_, object)| object.kind() == Kind::Stream);
+    if object::is_ours(from) || object::is_ours(to) {
+        let ours = answer(|| {
+            if !is_ours(from) && !is_ours(to) {
+                return None;
+            }
+            // SAFETY: the caller's places, or null.
+            Some(unsafe { crate::files::splice((from, from_at), (to, to_at), len, call) })
+        });
+        if let Some(outcome) = ours {
+            return give_len(outcome);
+        }
     }
-    // SAFETY: the caller's places, or null.
-    give_len(unsafe { crate::files::splice((from, from_at), (to, to_at), len, call) })
+    let is_looked_at = !object::is_ours(from) && !object::is_ours(to);
+    tail!(if is_looked_at, splice(from, from_at, to, to_at, len, call))
 }
 
 // The same with offsets that have 64 bits by name, as all have.
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn preadv64v2(
+unsafe extern "C-unwind" fn preadv64v2(
     fd: c_int,
     iov: *const libc::iovec,
     n: c_int,
@@ -585,7 +683,7 @@ unsafe extern "C" fn preadv64v2(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pwritev64v2(
+unsafe extern "C-unwind" fn pwritev64v2(
     fd: c_int,
     iov: *const libc::iovec,
     n: c_int,
@@ -594,53 +692,4 @@ unsafe extern "C" fn pwritev64v2(
 ) -> ssize_t {
     // SAFETY: passed on.
     unsafe { pwritev2(fd, iov, n, offset, how) }
-}
-
-// What programs compiled with checks import instead.
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __read_chk(fd: c_int, to: *mut c_void, len: size_t, room: size_t) -> ssize_t {
-    check(len, room);
-    // SAFETY: as the caller says.
-    unsafe { read(fd, to, len) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __recv_chk(
-    fd: c_int,
-    to: *mut c_void,
-    len: size_t,
-    room: size_t,
-    call: c_int,
-) -> ssize_t {
-    check(len, room);
-    // SAFETY: as the caller says.
-    unsafe { recv(fd, to, len, call) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __recvfrom_chk(
-    fd: c_int,
-    to: *mut c_void,
-    len: size_t,
-    room: size_t,
-    call: c_int,
-    from: *mut sockaddr,
-    from_len: *mut socklen_t,
-) -> ssize_t {
-    check(len, room);
-    // SAFETY: as the caller says.
-    unsafe { recvfrom(fd, to, len, call, from, from_len) }
-}
-
-/// What the C library's checked functions do: a call that would overflow its buffer ends the
-/// program.
-pub(super) fn check(len: size_t, room: size_t) {
-    if len > room {
-        let _ = rustix::io::write(
-            rustix::stdio::stderr(),
-            b"*** buffer overflow detected ***: terminated\n",
-        );
-        std::process::abort();
-    }
 }

@@ -1,6 +1,7 @@
 //! The functions that take the C library's place, by subject. Each asks whether the descriptor is
 //! ours, which costs one load, and passes on what is not.
 
+mod checked;
 pub(crate) mod direct;
 mod exec_list;
 mod fast_open;

@@ -1,5 +1,6 @@
 //! `poll`, `select`, `epoll`.
 
+use crate::border::{self, by_name, wait, wait_by_name};
 use crate::errno::{Outcome, give, is_nowhere};
 use crate::object::{self, Kind};
 use crate::poll::deadline_of;
@@ -22,26 +23,31 @@ unsafe fn entries<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
 }
 
 #[unsafe(export_name = "poll")]
-unsafe extern "C" fn poll_(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
-    // SAFETY: as the caller says.
-    if let (Some(state), Some(entries)) = (state::get(), unsafe { entries(fds, n) })
-        && polling::concerns_us(entries)
-    {
+unsafe extern "C-unwind" fn poll_(fds: *mut pollfd, n: nfds_t, timeout: c_int) -> c_int {
+    let mut is_ours = false;
+    let ours = wait(|| {
+        let state = state::get()?;
+        // SAFETY: as the caller says.
+        let entries = unsafe { entries(fds, n) }.filter(|all| polling::concerns_us(all))?;
+        is_ours = true;
         let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
         let deadline = deadline_of(timeout);
-        return give(polling::poll(state, entries, deadline, std::ptr::null()));
+        Some(polling::poll(state, entries, deadline, std::ptr::null()))
+    });
+    if let Some(outcome) = ours {
+        return give(outcome);
     }
-    tail!(poll(fds, n, timeout))
+    tail!(if !is_ours, poll(fds, n, timeout))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn __poll_chk(
+unsafe extern "C-unwind" fn __poll_chk(
     fds: *mut pollfd,
     n: nfds_t,
     timeout: c_int,
     room: libc::size_t,
 ) -> c_int {
-    super::io::check(n as usize * size_of::<pollfd>(), room);
+    super::checked::check(n as usize * size_of::<pollfd>(), room);
     // SAFETY: passed on.
     unsafe { poll_(fds, n, timeout) }
 }
@@ -58,41 +64,44 @@ pub(super) fn of_timespec(time: &timespec) -> Outcome<Duration> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ppoll(
+unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     n: nfds_t,
     timeout: *const timespec,
     mask: *const sigset_t,
 ) -> c_int {
-    // SAFETY: as the caller says.
-    if let (Some(state), Some(entries)) = (state::get(), unsafe { entries(fds, n) })
-        && polling::concerns_us(entries)
-    {
+    let mut is_ours = false;
+    let ours = wait(|| {
+        let state = state::get()?;
         // SAFETY: as the caller says.
-        let timeout = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
-            Ok(timeout) => timeout,
-            Err(error) => return give(Err(error)),
-        };
-        return give(polling::poll(state, entries, deadline_of(timeout), mask));
+        let entries = unsafe { entries(fds, n) }.filter(|all| polling::concerns_us(all))?;
+        is_ours = true;
+        // SAFETY: as the caller says.
+        let timeout = unsafe { timeout.as_ref() }.map(of_timespec).transpose();
+        let poll = |timeout| polling::poll(state, entries, deadline_of(timeout), mask);
+        Some(timeout.and_then(poll))
+    });
+    if let Some(outcome) = ours {
+        return give(outcome);
     }
-    tail!(ppoll(fds, n, timeout, mask))
+    tail!(if !is_ours, ppoll(fds, n, timeout, mask))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn __ppoll_chk(
+unsafe extern "C-unwind" fn __ppoll_chk(
     fds: *mut pollfd,
     n: nfds_t,
     timeout: *const timespec,
     mask: *const sigset_t,
     room: libc::size_t,
 ) -> c_int {
-    super::io::check(n as usize * size_of::<pollfd>(), room);
+    super::checked::check(n as usize * size_of::<pollfd>(), room);
     // SAFETY: passed on.
     unsafe { ppoll(fds, n, timeout, mask) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn select(
+unsafe extern "C-unwind" fn select(
     n: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -100,43 +109,62 @@ unsafe extern "C" fn select(
     timeout: *mut timeval,
 ) -> c_int {
     let sets = [read, write, except];
-    let n = polling::within(n);
-    if let Some(state) = state::get()
+    let mut is_ours = false;
+    let ours = wait(|| {
         // SAFETY: as the caller says.
-        && unsafe { polling::select_concerns_us(n, sets) }
-    {
-        // SAFETY: as the caller says.
-        let time = unsafe { timeout.as_mut() };
-        let wait = time.as_ref().map(|time| {
-            let seconds = u64::try_from(time.tv_sec);
-            let micros = u64::try_from(time.tv_usec);
-            match (seconds, micros) {
-                (Ok(seconds), Ok(micros)) => {
-                    Ok(Duration::from_secs(seconds) + Duration::from_micros(micros))
-                }
-                _ => Err(libc::EINVAL),
-            }
-        });
-        let wait = match wait.transpose() {
-            Ok(wait) => wait,
-            Err(error) => return give(Err(error)),
-        };
-        let deadline = deadline_of(wait);
-        // SAFETY: as the caller says.
-        let found = unsafe { polling::select(state, n, sets, deadline, std::ptr::null()) };
-        if let (Some(time), Some(deadline)) = (time, deadline) {
-            // As Linux does: what is left of the time.
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
-            time.tv_sec = left.as_secs() as libc::time_t;
-            time.tv_usec = left.subsec_micros().into();
-        }
-        return give(found);
+        let outcome = unsafe { select_ours(n, sets, timeout) };
+        is_ours = outcome.is_some();
+        outcome
+    });
+    if let Some(outcome) = ours {
+        return give(outcome);
     }
-    tail!(select(n, read, write, except, timeout))
+    tail!(if !is_ours, select(n, read, write, except, timeout))
+}
+
+/// # Safety
+/// As `select`.
+unsafe fn select_ours(
+    n: c_int,
+    sets: [*mut fd_set; 3],
+    timeout: *mut timeval,
+) -> Option<Outcome<c_int>> {
+    let state = state::get()?;
+    let n = polling::within(n);
+    // SAFETY: as the caller says.
+    if !unsafe { polling::select_concerns_us(n, sets) } {
+        return None;
+    }
+    // SAFETY: as the caller says.
+    let time = unsafe { timeout.as_mut() };
+    let wait = time.as_ref().map(|time| {
+        let seconds = u64::try_from(time.tv_sec);
+        let micros = u64::try_from(time.tv_usec);
+        match (seconds, micros) {
+            (Ok(seconds), Ok(micros)) => {
+                Ok(Duration::from_secs(seconds) + Duration::from_micros(micros))
+            }
+            _ => Err(libc::EINVAL),
+        }
+    });
+    let wait = match wait.transpose() {
+        Ok(wait) => wait,
+        Err(error) => return Some(Err(error)),
+    };
+    let deadline = deadline_of(wait);
+    // SAFETY: as the caller says.
+    let found = unsafe { polling::select(state, n, sets, deadline, std::ptr::null()) };
+    if let (Some(time), Some(deadline)) = (time, deadline) {
+        // As Linux does: what is left of the time.
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        time.tv_sec = left.as_secs() as libc::time_t;
+        time.tv_usec = left.subsec_micros().into();
+    }
+    Some(found)
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn pselect(
+unsafe extern "C-unwind" fn pselect(
     n: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -145,24 +173,31 @@ unsafe extern "C" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     let sets = [read, write, except];
-    let n = polling::within(n);
-    if let Some(state) = state::get()
-        // SAFETY: as the caller says.
-        && unsafe { polling::select_concerns_us(n, sets) }
-    {
-        // SAFETY: as the caller says.
-        let wait = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
-            Ok(wait) => wait,
-            Err(error) => return give(Err(error)),
-        };
-        // SAFETY: as the caller says.
-        return give(unsafe { polling::select(state, n, sets, deadline_of(wait), mask) });
+    let mut is_ours = false;
+    let ours =
+        wait(|| {
+            let state = state::get()?;
+            let n = polling::within(n);
+            // SAFETY: as the caller says.
+            if !unsafe { polling::select_concerns_us(n, sets) } {
+                return None;
+            }
+            is_ours = true;
+            // SAFETY: as the caller says.
+            let wait = unsafe { timeout.as_ref() }.map(of_timespec).transpose();
+            // SAFETY: as the caller says.
+            Some(wait.and_then(|wait| unsafe {
+                polling::select(state, n, sets, deadline_of(wait), mask)
+            }))
+        });
+    if let Some(outcome) = ours {
+        return give(outcome);
     }
-    tail!(pselect(n, read, write, except, timeout, mask))
+    tail!(if !is_ours, pselect(n, read, write, except, timeout, mask))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
+unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
     if size <= 0 {
         return give(Err(libc::EINVAL));
     }
@@ -171,7 +206,8 @@ unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_create1(how: c_int) -> c_int {
+unsafe extern "C-unwind" fn epoll_create1(how: c_int) -> c_int {
+    let _busy = border::enter();
     // SAFETY: no pointers.
     let fd = unsafe { real::epoll_create1(how) };
     if fd >= 0 {
@@ -189,22 +225,25 @@ fn set_of(fd: c_int) -> Option<Arc<epoll::Set>> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_ctl(
+unsafe extern "C-unwind" fn epoll_ctl(
     set_fd: c_int,
     what: c_int,
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    if let (Some(state), Some(set)) = (state::get(), set_of(set_fd)) {
+    let ours = by_name(set_fd, || {
+        let (state, set) = (state::get()?, set_of(set_fd)?);
         // SAFETY: as the caller says.
-        let outcome = unsafe { epoll::control(state, set_fd, &set, what, (fd, event)) };
+        Some(unsafe { epoll::control(state, set_fd, &set, what, (fd, event)) })
+    });
+    if let Some(outcome) = ours {
         return give(outcome.map(|()| 0));
     }
     tail!(epoll_ctl(set_fd, what, fd, event))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_wait(
+unsafe extern "C-unwind" fn epoll_wait(
     set_fd: c_int,
     events: *mut epoll_event,
     most: c_int,
@@ -215,7 +254,7 @@ unsafe extern "C" fn epoll_wait(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn epoll_pwait(
+unsafe extern "C-unwind" fn epoll_pwait(
     set_fd: c_int,
     events: *mut epoll_event,
     most: c_int,
@@ -224,14 +263,16 @@ unsafe extern "C" fn epoll_pwait(
 ) -> c_int {
     let timeout_time = u64::try_from(timeout).ok().map(Duration::from_millis);
     // SAFETY: as the caller says.
-    match unsafe { wait_ours(set_fd, events, most, (timeout_time, mask)) } {
+    match wait_by_name(set_fd, || unsafe {
+        wait_ours(set_fd, events, most, (timeout_time, mask))
+    }) {
         Some(outcome) => give(outcome),
         None => tail!(epoll_pwait(set_fd, events, most, timeout, mask)),
     }
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn epoll_pwait2(
+pub(super) unsafe extern "C-unwind" fn epoll_pwait2(
     set_fd: c_int,
     events: *mut epoll_event,
     most: c_int,
@@ -244,7 +285,9 @@ pub(super) unsafe extern "C" fn epoll_pwait2(
         Err(error) => return give(Err(error)),
     };
     // SAFETY: as the caller says.
-    match unsafe { wait_ours(set_fd, events, most, (time, mask)) } {
+    match wait_by_name(set_fd, || unsafe {
+        wait_ours(set_fd, events, most, (time, mask))
+    }) {
         Some(outcome) => give(outcome),
         None => tail!(epoll_pwait2(set_fd, events, most, timeout, mask)),
     }

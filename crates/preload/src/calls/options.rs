@@ -1,5 +1,6 @@
 //! `getsockopt`, `setsockopt`.
 
+use crate::border;
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
@@ -9,13 +10,14 @@ use gannet_local::slot::{State as Standing, flags};
 use libc::{c_int, c_void, socklen_t};
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getsockopt(
+unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
+    let _busy = border::enter();
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Stream
     {
@@ -200,13 +202,14 @@ fn pending_error(state: &State, object: &Found, fd: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn setsockopt(
+unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
+    let _busy = border::enter();
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
         // SAFETY: passed on.
         let set = unsafe { real::setsockopt(fd, level, name, value, len) };

@@ -51,6 +51,8 @@ pub(crate) fn prepare_forks() {
 }
 
 extern "C" fn before() {
+    // Handlers wait until the locks are given back.
+    let _ = border::begin_by_name();
     let Some(state) = state::get() else { return };
     let entry = enter_child(state);
     // In the order that the module's text gives.
@@ -116,12 +118,19 @@ fn take_entry(state: &State, made: Option<Made>) {
 extern "C" fn in_parent() {
     let forking = FORK.with(|fork| fork.borrow_mut().take());
     MADE.with(|made| made.set(forking.and_then(|forking| forking.entry)));
+    border::leave();
 }
 
 extern "C" fn in_child() {
+    begin_child();
+    border::leave();
+}
+
+fn begin_child() {
     gannet_local::lock::after_fork();
     let forking = FORK.with(|fork| fork.borrow_mut().take());
     let Some(state) = state::get() else { return };
+    state.arena().after_fork();
     let made = forking.as_ref().and_then(|forking| forking.entry);
     drop(forking);
     take_entry(state, made);
@@ -323,7 +332,32 @@ unsafe extern "C" fn execve(
         return unsafe { exec_instead(&instead, envp) };
     }
     // SAFETY: passed on.
-    unsafe { exec(envp, |envp| real::execve(path, argv, envp)) }
+    unsafe { exec(envp, |envp| execve_here(path, argv, envp)) }
+}
+
+/// A new image has the mask of this thread, which is not the program's while signals wait: at the
+/// border their handlers run first, and the call is made again.
+///
+/// # Safety
+/// As `execve`.
+unsafe fn execve_here(
+    path: *const c_char,
+    argv: *const *const c_char,
+    envp: *const *const c_char,
+) -> c_int {
+    if !border::is_answering() {
+        // SAFETY: passed on.
+        return unsafe { real::execve(path, argv, envp) };
+    }
+    let n = libc::SYS_execve as usize;
+    let words = [n, path.addr(), argv.addr(), envp.addr(), 0, 0, 0];
+    // SAFETY: passed on.
+    let failed = -unsafe { border::kernel_unless_kept(&words) } as c_int;
+    crate::errno::set(match failed {
+        border::RESTART => border::RESTART_ALWAYS,
+        other => other,
+    });
+    -1
 }
 
 /// `execveat` at the border: `-errno` where it was `execve` after all. `None`: the kernel's.

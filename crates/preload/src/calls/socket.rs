@@ -1,5 +1,6 @@
 //! `bind`, `listen`, `connect`, `accept`, names, `shutdown`.
 
+use crate::border;
 use crate::disconnect::disconnect;
 use crate::errno::{self, Outcome, give};
 use crate::listen::{self as listening, Accepted};
@@ -17,7 +18,8 @@ use std::sync::atomic::fence;
 
 /// Only to note what will never be ours.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let _busy = border::enter();
     // SAFETY: no pointers.
     let fd = unsafe { real::socket(domain, kind, protocol) };
     wishes::forget(fd);
@@ -30,7 +32,8 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+unsafe extern "C-unwind" fn bind(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    let _busy = border::enter();
     // SAFETY: as the caller says.
     let bound = unsafe { bind_somewhere(fd, to, len) };
     if bound == 0
@@ -101,7 +104,8 @@ fn fits(fd: c_int, named: SocketAddr, len: socklen_t) -> bool {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    let _busy = border::enter();
     let Some(state) = state::get() else {
         // SAFETY: no pointers.
         return unsafe { real::listen(fd, backlog) };
@@ -119,40 +123,48 @@ unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
-    if let Some(state) = state::get() {
-        // SAFETY: as the caller says.
-        let parsed = unsafe { address::read(to, len) };
-        if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Datagrams)
-            && let Ok(parsed) = parsed
-            // SAFETY: as the caller says.
-            && (parsed.is_some() || unsafe { address::is_unspecified(to, len) })
-        {
-            return give(datagrams::connect_again(state, &object, fd, parsed).map(|()| 0));
-        }
-        if let Ok(Some(to)) = parsed
-            && let Some(outcome) = connect_ours(state, fd, to)
-        {
-            return give(outcome.map(|()| 0));
-        }
-        if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Stream)
-            && !errno::is_nowhere(to)
-            // SAFETY: as the caller says.
-            && unsafe { address::is_unspecified(to, len) }
-        {
-            return give(disconnect(state, &object, fd).map(|()| 0));
-        }
-        if let Some(outcome) = connect_oddly(fd, parsed) {
-            return give(outcome.map(|()| 0));
-        }
+unsafe extern "C-unwind" fn connect(fd: c_int, to: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as the caller says.
+    let ours = border::answer(|| unsafe { connect_somewhere(fd, to, len) });
+    if let Some(outcome) = ours {
+        return give(outcome.map(|()| 0));
     }
     tail!(connect(fd, to, len))
+}
+
+/// # Safety
+/// As `connect`.
+unsafe fn connect_somewhere(fd: c_int, to: *const sockaddr, len: socklen_t) -> Option<Outcome<()>> {
+    let state = state::get()?;
+    // SAFETY: as the caller says.
+    let parsed = unsafe { address::read(to, len) };
+    if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Datagrams)
+        && let Ok(parsed) = parsed
+        // SAFETY: as the caller says.
+        && (parsed.is_some() || unsafe { address::is_unspecified(to, len) })
+    {
+        return Some(datagrams::connect_again(state, &object, fd, parsed));
+    }
+    if let Ok(Some(to)) = parsed
+        && let Some(outcome) = connect_ours(state, fd, to)
+    {
+        return Some(outcome);
+    }
+    if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Stream)
+        && !errno::is_nowhere(to)
+        // SAFETY: as the caller says.
+        && unsafe { address::is_unspecified(to, len) }
+    {
+        return Some(disconnect(state, &object, fd));
+    }
+    connect_oddly(fd, parsed)
 }
 
 pub(super) fn connect_ours(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcome<()>> {
     let news = note::is_news(state, fd);
     let outcome = open::connect(state, fd, to);
     match &outcome {
+        Some(Err(border::WOULD_SLEEP)) => {}
         Some(outcome) if news => note::connected(state, fd, to, outcome),
         None if news => note::connects_at_kernel(state, fd, to),
         _ => {}
@@ -174,37 +186,51 @@ fn connect_oddly(fd: c_int, to: Outcome<Option<SocketAddr>>) -> Option<Outcome<(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn accept(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+unsafe extern "C-unwind" fn accept(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: as the caller says.
     unsafe { accept4(fd, to, len, 0) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn accept4(
+unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     to: *mut sockaddr,
     len: *mut socklen_t,
     wanted: c_int,
 ) -> c_int {
-    let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
-        return tail!(accept4(fd, to, len, wanted));
-    };
+    // SAFETY: as the caller says.
+    let ours = border::by_name(fd, || unsafe { accept_ours(fd, to, len, wanted) });
+    if let Some(outcome) = ours {
+        return give(outcome);
+    }
+    tail!(accept4(fd, to, len, wanted))
+}
+
+/// # Safety
+/// As `accept4`.
+unsafe fn accept_ours(
+    fd: c_int,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+    wanted: c_int,
+) -> Option<Outcome<c_int>> {
+    let (state, object) = (state::get()?, object::find(fd)?);
     match object.kind() {
         Kind::Listener => {}
-        Kind::Datagrams => return give(Err(libc::EOPNOTSUPP)),
-        Kind::Stream => return give(Err(libc::EINVAL)),
-        _ => return tail!(accept4(fd, to, len, wanted)),
+        Kind::Datagrams => return Some(Err(libc::EOPNOTSUPP)),
+        Kind::Stream => return Some(Err(libc::EINVAL)),
+        _ => return None,
     }
     if wanted & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
-        return give(Err(libc::EINVAL));
+        return Some(Err(libc::EINVAL));
     }
     loop {
         match listening::accept(state, &object, fd, wanted) {
-            Err(error) => return give(Err(error)),
+            Err(error) => return Some(Err(error)),
             Ok(Accepted::Ours(new, remote, six)) => {
                 note::accepted(state, new);
                 // SAFETY: as the caller says.
-                return give(unsafe { address::give(remote, six, to, len) }.map(|()| new));
+                return Some(unsafe { address::give(remote, six, to, len) }.map(|()| new));
             }
             Ok(Accepted::Kernels) => {
                 // SAFETY: passed on.
@@ -215,7 +241,7 @@ unsafe extern "C" fn accept4(
                     continue;
                 }
                 note::accepted_at_kernel(state, new);
-                return new;
+                return Some(errno::of(new));
             }
         }
     }
@@ -228,7 +254,12 @@ fn names(fd: c_int) -> Option<(&'static State, Found)> {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn getsockname(fd: c_int, to: *mut sockaddr, len: *mut socklen_t) -> c_int {
+unsafe extern "C-unwind" fn getsockname(
+    fd: c_int,
+    to: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    let _busy = border::enter();
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Datagrams
         && let Some(name) = datagrams::name(state, &object)
@@ -273,11 +304,12 @@ unsafe fn give_name(
 }
 
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn getpeername(
+pub(crate) unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
     to: *mut sockaddr,
     len: *mut socklen_t,
 ) -> c_int {
+    let _busy = border::enter();
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Datagrams
         && let Some(name) = datagrams::peer(state, &object)
@@ -304,7 +336,8 @@ pub(crate) unsafe extern "C" fn getpeername(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    let _busy = border::enter();
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
         // SAFETY: no pointers.
         return unsafe { real::shutdown(fd, how) };

@@ -1,6 +1,7 @@
 //! `FILE`s over streams: `fdopen` and `dprintf`. The C library's own read and write without a name
 //! that could be taken, so such a `FILE` is one of cookies, which come back to this library.
 
+use crate::border;
 use crate::object::{self, Kind};
 use crate::{errno, real};
 use libc::{FILE, c_char, c_int, c_void, off64_t, size_t, ssize_t};
@@ -71,7 +72,10 @@ unsafe fn write_all(fd: c_int, from: *const c_char, len: usize) -> usize {
 
 unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
     let fd = cookie as usize as c_int;
-    files().retain(|(_, of)| *of != fd);
+    {
+        let _busy = border::enter();
+        files().retain(|(_, of)| *of != fd);
+    }
     // SAFETY: no pointers.
     unsafe { libc::close(fd) }
 }
@@ -91,6 +95,7 @@ unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     // SAFETY: the mode is the caller's; the cookie is a number.
     let file = unsafe { fopencookie(fd as usize as *mut c_void, mode, functions) };
     if !file.is_null() {
+        let _busy = border::enter();
         let mut files = files();
         files.retain(|(at, _)| *at != file as usize);
         files.push((file as usize, fd));
@@ -104,6 +109,7 @@ fn number_of(file: *mut FILE) -> Option<c_int> {
     if MADE.load(Relaxed) == 0 {
         return None;
     }
+    let _busy = border::enter();
     let files = files();
     let found = files.iter().find(|(at, _)| *at == file as usize);
     found.map(|(_, fd)| *fd)

@@ -24,7 +24,7 @@ pub(super) fn until_told(hidden: c_int, milliseconds: c_int) -> c_int {
         revents: 0,
     };
     // SAFETY: a place of our own.
-    unsafe { real::poll(&raw mut entry, 1, milliseconds) }
+    unsafe { real::poll_for_answer(&raw mut entry, 1, milliseconds) }
 }
 
 /// Waits once for a datagram; the caller looks again afterwards.
@@ -92,7 +92,7 @@ fn sleep(
             };
             match in_kernel(state, object, (fd, events), deadline) {
                 // As the kernel goes on with a `recv` that knows no time-out.
-                Err(libc::EINTR) if deadline.is_none() && wait::handlers_restart() => Ok(()),
+                Err(libc::EINTR) => wait::interrupted(deadline.is_none()),
                 slept => slept,
             }
         }

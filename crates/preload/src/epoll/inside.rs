@@ -6,7 +6,7 @@ use super::{
 };
 use crate::by_number::ByNumber;
 use crate::errno::Outcome;
-use crate::object::{self, Found, Kind};
+use crate::object::{self, Found, Kind, Object};
 use crate::open::{HIGH, hide, high_up};
 use crate::real;
 use crate::state::State;
@@ -372,6 +372,7 @@ impl Inside {
                         wait::hear_answer(state, &object, at);
                         wait::take_wakes_alone(state, &object, at);
                         hear_hang_up(state, &object, (at, event.events));
+                        look_again(state, (set_fd, fd), (&object, at));
                         self.watch_late(state, fd, &object);
                         self.queue(fd);
                         if event.events & libc::EPOLLIN as u32 != 0 && is_shared(&object) {
@@ -385,6 +386,7 @@ impl Inside {
                             wait::hear_answer(state, &object, fd);
                             wait::take_wakes_alone(state, &object, fd);
                             hear_hang_up(state, &object, (fd, event.events));
+                            look_again(state, (set_fd, fd), (&object, fd));
                             if is_shared(&object) {
                                 sorted.shared.push(object);
                             }
@@ -529,6 +531,15 @@ impl Inside {
             (Some(watcher), _) => watcher.sleep_anew(),
             (None, _) => {}
         }
+    }
+}
+
+/// The answer to an opening that could not be followed yet stays in the socket `at`: the set is to
+/// tell of it once more.
+fn look_again(state: &State, (set_fd, fd): (c_int, c_int), (object, at): (&Object, c_int)) {
+    if wait::is_half_open(state, object, at) {
+        let (modify, mark) = (libc::EPOLL_CTL_MOD, MARK | fd as u64);
+        let _ = kernel_control((set_fd, modify), at, WAKES, mark);
     }
 }
 

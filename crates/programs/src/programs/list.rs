@@ -19,6 +19,14 @@ pub(crate) const ALL: &[&Program] = &[
     &super::unnamed::BASH,
     &super::unnamed::SOCAT,
     &super::unnamed::UVICORN,
+    &super::daemons::VSFTPD,
+    &super::daemons::DOVECOT,
+    &super::daemons::BIND,
+    &super::daemons::DNSMASQ,
+    &super::daemons::MARIADB,
+    &super::daemons::FFMPEG,
+    &super::daemons::HAPROXY,
+    &super::daemons::RABBITMQ,
 ];
 
 /// Whether a program has a check of this name; `*` is every check.

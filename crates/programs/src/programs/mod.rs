@@ -2,6 +2,7 @@
 //! echo and HTTP programs of our own.
 
 mod busybox;
+mod daemons;
 mod go;
 mod iperf3;
 mod java;

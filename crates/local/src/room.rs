@@ -1,7 +1,7 @@
-//! Descriptors that calls need for a moment, and of which the program does not know.
+//! Descriptors that a call needs for a moment, and of which the program does not know.
 
-use crate::errno::Outcome;
-use gannet_local::sandbox;
+use crate::sandbox;
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// As many as one call needs.
@@ -11,11 +11,11 @@ const FOR_A_MOMENT: u64 = 4;
 /// at will is raised meanwhile.
 ///
 /// # Errors
-/// `EMFILE` where there is no room above it; what `work` says.
-pub(crate) fn with_room<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+/// `MFILE` where there is no room above the limit: then `work` was not done.
+pub fn with_room<T>(work: impl FnOnce() -> T) -> Result<T, Errno> {
     let limit = getrlimit(Resource::Nofile);
     let (Some(current), false) = (limit.current, sandbox::is_on()) else {
-        return Err(libc::EMFILE);
+        return Err(Errno::MFILE);
     };
     let more = current.saturating_add(FOR_A_MOMENT);
     let raised = Rlimit {
@@ -23,10 +23,10 @@ pub(crate) fn with_room<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
         ..limit
     };
     if raised == limit || setrlimit(Resource::Nofile, raised).is_err() {
-        return Err(libc::EMFILE);
+        return Err(Errno::MFILE);
     }
     let done = work();
     // It was allowed before, and less is always allowed.
     let _ = setrlimit(Resource::Nofile, limit);
-    done
+    Ok(done)
 }
