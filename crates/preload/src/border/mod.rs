@@ -3,6 +3,7 @@
 //!
 //! * `arm.rs`: raising the border (syscall user dispatch), for this process and each new thread
 //! * `trap.rs`: a call arrives as SIGSYS, the slow way that always works
+//! * `machine_code.rs`: what calls look like
 //! * `sites.rs`: the place of the call is changed at its first trap, so that later ones jump
 //! * `gate.rs`: the entry code, and system calls of the library's own
 //! * `dispatch.rs`: which calls concern the library, and what becomes of them
@@ -32,6 +33,7 @@ mod dispatch;
 mod forking;
 mod gate;
 mod hosted;
+mod machine_code;
 mod names;
 mod signals;
 mod sites;
