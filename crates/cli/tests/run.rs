@@ -61,6 +61,22 @@ fn the_exit_status_is_the_programs() {
     }
 }
 
+/// A network's directory goes with its last program, and comes again with the next.
+#[test]
+fn programs_of_a_network_come_and_go_at_once() {
+    let network = format!("race-{}", std::process::id());
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..40 {
+                    let out = output(&["--net", &network, "true"]);
+                    assert_eq!(out.status.code(), Some(0), "{}", errors(&out));
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn the_program_gets_its_words_and_its_settings() {
     let out = output(&[

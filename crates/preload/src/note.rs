@@ -18,12 +18,25 @@ use std::net::SocketAddr;
 /// of it yet. To be asked before the call.
 #[inline]
 pub(crate) fn is_news(state: &State, fd: c_int) -> bool {
-    state.arena().log_wanted() && is_undecided(fd)
+    state.arena().log_wanted() && is_undecided(state, fd)
 }
 
 #[cold]
-fn is_undecided(fd: c_int) -> bool {
-    object::find(fd).is_none_or(|object| object.kind() == Kind::Bound)
+fn is_undecided(state: &State, fd: c_int) -> bool {
+    let Some(object) = object::find(fd) else {
+        return true;
+    };
+    // A call by name that would sleep is made once more at the border.
+    let opens = || {
+        let slot = state.arena().own(object.slot());
+        let blocks = slot.flags() & flags::NONBLOCKING == 0;
+        border::is_answering() && blocks && slot.state() == slot::State::SynSent
+    };
+    match object.kind() {
+        Kind::Bound => true,
+        Kind::Stream => opens(),
+        _ => false,
+    }
 }
 
 fn write(state: &State, fate: Fate, role: Role, protocol: Protocol, address: Option<SocketAddr>) {
