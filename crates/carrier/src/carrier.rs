@@ -17,7 +17,7 @@ use gannet::settings::{Knob, LinkChoice};
 use gannet::{Event, Host, Poller};
 use gannet_local::credentials::Credentials;
 use gannet_local::service::{self, Question};
-use gannet_local::{Arena, Geometry, HostId, Made, Network, Spin, bell};
+use gannet_local::{Arena, HostId, Made, Network, Spin, bell};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -85,29 +85,6 @@ pub(crate) struct Carrier {
     news: Vec<News>,
 }
 
-/// How often a carrier enters a network that others leave at the same time.
-const ENTERED_MAX: u32 = 64;
-
-/// The network, and the carrier's first name in it: the directory goes with the last carrier that
-/// was there before, in the moment before that name is in it perhaps.
-fn enter(
-    config: &Config,
-    number: HostId,
-    geometry: Geometry,
-    program: &Arc<Arena>,
-) -> io::Result<(Network, Gateway)> {
-    let mut tried = 0;
-    loop {
-        let network = config.network()?;
-        // What killed carriers and programs left.
-        network.sweep();
-        match Gateway::open(network, number, geometry, program) {
-            Err(Errno::NOENT) if tried < ENTERED_MAX => tried += 1,
-            opened => return Ok((network, opened?)),
-        }
-    }
-}
-
 impl Carrier {
     /// Makes everything; from now on processes are answered once the loop runs.
     pub(crate) fn open(config: Config, stack: Stack) -> io::Result<Carrier> {
@@ -116,7 +93,7 @@ impl Carrier {
         let program = Arc::new(program);
         // Another number for its own ends, which nobody else has.
         let number = config.host.wrapping_add(1).max(1);
-        let (network, gateway) = enter(&config, number, geometry, &program)?;
+        let (network, gateway) = Gateway::enter(&config, number, geometry, &program)?;
         let service = service::listen(&network, config.host)?;
         let claims = stack.host.addresses().into_iter();
         let claims = claims.filter_map(|ip| network.claim(ip, config.host).ok());

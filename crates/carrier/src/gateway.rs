@@ -1,5 +1,6 @@
 //! The gateway: streams between the program and the carrier, from their beginning to their end.
 
+use crate::config::Config;
 use crate::doors::Doors;
 use crate::flow::{Around, End, Flow, Joined, Next};
 use crate::kernel::{Kernel, Token};
@@ -15,11 +16,14 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 const SOCKET: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
+/// How often a carrier enters a network that others leave at the same time.
+const ENTERED_MAX: u32 = 64;
 /// Streams taken from the program in one turn.
 const ACCEPTS_MAX: usize = 64;
 
@@ -64,8 +68,31 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Gateway {
+    /// The network, and this, the carrier's first name in it: the directory goes with the last
+    /// carrier that was there before, in the moment before that name is in it perhaps.
+    ///
+    /// # Errors
+    /// What keeps the directory from being made, or the gateway.
+    pub(crate) fn enter(
+        config: &Config,
+        number: HostId,
+        geometry: Geometry,
+        program: &Arc<Arena>,
+    ) -> io::Result<(Network, Gateway)> {
+        let mut tried = 0;
+        loop {
+            let network = config.network()?;
+            // What killed carriers and programs left.
+            network.sweep();
+            match Self::open(network, number, geometry, program) {
+                Err(Errno::NOENT) if tried < ENTERED_MAX => tried += 1,
+                opened => return Ok((network, opened?)),
+            }
+        }
+    }
+
     /// A gateway with the number `host`, for `program`.
-    pub(crate) fn open(
+    fn open(
         network: Network,
         host: HostId,
         geometry: Geometry,
