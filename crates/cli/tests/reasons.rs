@@ -9,7 +9,13 @@ fn has(name: &str, options: &[&str], text: &str, code: &str) {
     let Some(mut command) = run(&network(name)) else {
         return;
     };
-    command.args(options).arg("-v");
+    command.args(options);
+    tells(command, text, code);
+}
+
+/// The same under a command that was made ready.
+fn tells(mut command: std::process::Command, text: &str, code: &str) {
+    command.arg("-v");
     let program = Running::python(command, text, &[]);
     let (lines, output) = program.end();
     if lines.iter().any(|line| line == "cannot") {
@@ -25,6 +31,15 @@ fn has(name: &str, options: &[&str], text: &str, code: &str) {
         errors.lines().any(|line| line.ends_with(&explained)),
         "{errors}"
     );
+}
+
+#[test]
+fn calls_by_name_only() {
+    let Some(mut command) = run(&network("symbols")) else {
+        return;
+    };
+    command.env("GANNET_INTERCEPT", "symbols");
+    tells(command, "pass", "names-only");
 }
 
 #[test]

@@ -53,16 +53,19 @@ pub enum Role {
     Send,
     /// `socket`.
     Make,
+    /// None: the program's start.
+    Start,
 }
 
 impl Role {
-    const ALL: [Role; 6] = [
+    const ALL: [Role; 7] = [
         Role::Listen,
         Role::Accept,
         Role::Connect,
         Role::Bind,
         Role::Send,
         Role::Make,
+        Role::Start,
     ];
 }
 
@@ -110,11 +113,13 @@ pub enum Reason {
     NoCarrier,
     /// No memory.
     OutOfMemory,
+    /// Of a whole program: only calls by the C library's names are taken over.
+    NamesOnly,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 14] = [
         Reason::AddressNotOurs,
         Reason::NoListener,
         Reason::ListenerTaken,
@@ -128,6 +133,7 @@ impl Reason {
         Reason::DescriptorTooHigh,
         Reason::NoCarrier,
         Reason::OutOfMemory,
+        Reason::NamesOnly,
     ];
 
     /// Its code, as `gannet explain` takes it.
@@ -146,6 +152,7 @@ impl Reason {
             Reason::DescriptorTooHigh => "descriptor-too-high",
             Reason::NoCarrier => "no-carrier",
             Reason::OutOfMemory => "out-of-memory",
+            Reason::NamesOnly => "names-only",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What runs before the program's `main`.
 
-use crate::{border, calls, loader, passing, state};
+use crate::{border, calls, loader, note, passing, state};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -12,8 +12,9 @@ extern "C" fn begin() {
         calls::prepare_forks();
         passing::adopt_inherited(state);
         state::is_complete(state);
-        if border::raise().is_ok() {
-            loader::set_loader(border::own_file().and_then(loader::find_loader));
+        match border::raise() {
+            Ok(()) => loader::set_loader(border::own_file().and_then(loader::find_loader)),
+            Err(_) => note::names_only(state),
         }
     }
 }

@@ -88,6 +88,15 @@ fn loneliness(state: &State, error: c_int) -> Option<Reason> {
     (error == libc::ENETUNREACH && gone()).then_some(Reason::NoCarrier)
 }
 
+/// The border is not raised: what the program calls otherwise than by name is the kernel's.
+#[cold]
+pub(crate) fn names_only(state: &State) {
+    if state.arena().log_wanted() {
+        let fate = Fate::Left(Reason::NamesOnly);
+        write(state, fate, Role::Start, Protocol::Other, None);
+    }
+}
+
 /// A socket was made. TCP and UDP are decided later, by address.
 #[cold]
 pub(crate) fn made(state: &State, fd: c_int, domain: c_int, kind: c_int) {

@@ -72,6 +72,10 @@ const SOCKETS: &[(&str, [&str; 3])] = &[
         "a protocol that Gannet does not speak",
         "SCTP, MPTCP, DCCP",
         "TCP or UDP"]),
+    ("names-only", [
+        "only calls by the C library's names are taken over, none that are made otherwise",
+        "GANNET_INTERCEPT=symbols, a processor without XSAVEC, threads before main",
+        "unset GANNET_INTERCEPT; what reads and writes with stdio on a socket is not carried"]),
     ("streams-exhausted", [
         "the program has as many streams as it may",
         "more connections than the setting `streams`",

@@ -160,6 +160,7 @@ fn kind(event: &Event) -> &'static str {
         (_, Role::Accept, _) => "accepted connection",
         (_, Role::Connect, _) => "connection",
         (_, Role::Bind | Role::Send | Role::Make, _) => "socket",
+        (_, Role::Start, _) => "calls of a program",
     }
 }
 
