@@ -1,12 +1,13 @@
 //! What runs before the program's `main`.
 
-use crate::{border, calls, loader, note, passing, state};
+use crate::{border, calls, loader, note, passing, real, state};
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = begin;
 
 extern "C" fn begin() {
+    real::find_all();
     state::attach();
     if let Some(state) = state::get() {
         calls::prepare_forks();

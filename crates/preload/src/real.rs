@@ -6,6 +6,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A function of the C library, looked up when first needed.
+#[repr(C)]
 pub(crate) struct Next {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
@@ -48,6 +49,15 @@ impl Next {
         }
     }
 
+    /// Looks it up early, if it is there.
+    fn find_early(&self) {
+        // SAFETY: the name ends with a zero byte.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if !found.is_null() {
+            self.found.store(found, Ordering::Relaxed);
+        }
+    }
+
     #[cold]
     fn look_up(&self) -> *mut c_void {
         // SAFETY: the name ends with a zero byte.
@@ -61,12 +71,36 @@ impl Next {
     }
 }
 
+#[expect(improper_ctypes, reason = "this library's own, from one build")]
+unsafe extern "C" {
+    // The linker's names for both ends of the section.
+    #[link_name = "__start_gannet_names"]
+    static FIRST: Next;
+    #[link_name = "__stop_gannet_names"]
+    static END: Next;
+}
+
+/// Looks all names up, before any thread runs: ld.so takes a lock for it, which another thread may
+/// hold for ever in the child of a fork that is none of the C library's.
+pub(crate) fn find_all() {
+    let (mut at, end) = (&raw const FIRST, &raw const END);
+    while at < end {
+        // SAFETY: the section holds nothing but these, one behind the other.
+        unsafe {
+            (*at).find_early();
+            at = at.add(1);
+        }
+    }
+}
+
 /// Declares functions that call the C library's of the same name.
 macro_rules! next {
     ($($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
         $(
             #[inline]
             pub(crate) unsafe fn $name($($arg: $type),*) -> $result {
+                // SAFETY: nothing else is in this section.
+                #[unsafe(link_section = "gannet_names")]
                 static NEXT: Next = Next::new(
                     // SAFETY: a literal with one zero byte, at its end.
                     unsafe {
