@@ -71,6 +71,12 @@ impl Next {
     }
 }
 
+// No program is to find them.
+std::arch::global_asm!(
+    ".hidden __start_gannet_names",
+    ".hidden __stop_gannet_names"
+);
+
 #[expect(improper_ctypes, reason = "this library's own, from one build")]
 unsafe extern "C" {
     // The linker's names for both ends of the section.
