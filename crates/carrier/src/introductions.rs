@@ -8,11 +8,12 @@ use gannet_local::{HostId, Network};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Most at a time. Further ones push the oldest out, which is turned away by that.
-const MOST: usize = 1024;
+/// Most at a time: twice what waits at a listener. Further ones push the oldest out, which is
+/// turned away by that.
+const MOST: usize = 8192;
 /// Between two attempts to bring one, at first and at last.
 const SOON: Duration = Duration::from_millis(2);
 const LATE: Duration = Duration::from_secs(1);
@@ -41,6 +42,8 @@ enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Introductions {
     all: BTreeMap<u32, Introduction>,
+    /// Those that are [`Step::Due`].
+    due: BTreeSet<(Instant, u32)>,
     next: u32,
 }
 
@@ -59,32 +62,36 @@ impl Introductions {
         };
         self.all.insert(self.next, introduction);
         self.next = self.next.wrapping_add(1);
-        if self.all.len() > MOST {
-            self.all.pop_first();
+        if self.all.len() > MOST
+            && let Some((&oldest, _)) = self.all.first_key_value()
+        {
+            self.end(oldest);
         }
     }
 
     /// The memory of a program is known now.
     pub(crate) fn is_known(&mut self, from: HostId, now: Instant) {
-        let waiting = self.all.values_mut().filter(|one| one.from == from);
-        for one in waiting.filter(|one| matches!(one.step, Step::Asks)) {
-            one.step = Step::Due(now);
+        for number in self.that_ask(from) {
+            self.step(number, Step::Due(now));
         }
     }
 
     /// The memory of a program cannot be known.
     pub(crate) fn is_unknown(&mut self, from: HostId) {
-        self.all
-            .retain(|_, one| one.from != from || !matches!(one.step, Step::Asks));
+        for number in self.that_ask(from) {
+            self.end(number);
+        }
+    }
+
+    fn that_ask(&self, from: HostId) -> Vec<u32> {
+        let asks = |one: &Introduction| one.from == from && matches!(one.step, Step::Asks);
+        let all = self.all.iter().filter(|(_, one)| asks(one));
+        all.map(|(&number, _)| number).collect()
     }
 
     /// When one is to be brought.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let times = self.all.values().filter_map(|one| match one.step {
-            Step::Due(at) => Some(at),
-            _ => None,
-        });
-        times.min()
+        self.due.first().map(|&(at, _)| at)
     }
 
     /// Brings those that are due; `memory` says where a program's memory is. Gives the programs of
@@ -96,52 +103,79 @@ impl Introductions {
         memory: impl Fn(HostId) -> Option<OwnedFd>,
     ) -> Vec<HostId> {
         let mut unknown = Vec::new();
-        let mut gone = Vec::new();
-        for (number, one) in &mut self.all {
-            if !matches!(one.step, Step::Due(at) if at <= now) {
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        for number in due.map(|&(_, number)| number).collect::<Vec<_>>() {
+            let Some(one) = self.all.get(&number) else {
                 continue;
-            }
+            };
             let Some(file) = memory(one.from) else {
-                one.step = Step::Asks;
                 unknown.push(one.from);
+                self.step(number, Step::Asks);
                 continue;
             };
             match introduce::bring(&one.listener, &file, &one.stream) {
                 Ok(brought) => {
                     // Where that fails it is brought once only.
-                    let _ = kernel.add(&brought, Token::Introduced(*number));
-                    one.step = Step::Brought(brought);
+                    let _ = kernel.add(&brought, Token::Introduced(number));
+                    self.step(number, Step::Brought(brought));
                 }
-                Err(Errno::CONNREFUSED | Errno::NOENT) => gone.push(*number),
-                Err(_) => one.later(now),
+                Err(Errno::CONNREFUSED | Errno::NOENT) => self.end(number),
+                Err(_) => self.later(number, now),
             }
-        }
-        for number in gone {
-            self.all.remove(&number);
         }
         unknown
     }
 
     /// A process has taken what was brought, or has not.
     pub(crate) fn heard(&mut self, number: u32, now: Instant) {
-        let Some(one) = self.all.get_mut(&number) else {
+        let Some(one) = self.all.get(&number) else {
             return;
         };
         let Step::Brought(brought) = &one.step else {
             return;
         };
         match introduce::is_taken(brought) {
-            Ok(()) => drop(self.all.remove(&number)),
+            Ok(()) => self.end(number),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => one.later(now),
+            Err(_) => self.later(number, now),
+        }
+    }
+
+    /// Brings it again after a pause, which doubles.
+    fn later(&mut self, number: u32, now: Instant) {
+        let Some(one) = self.all.get_mut(&number) else {
+            return;
+        };
+        let at = now + one.pause;
+        one.pause = (one.pause * 2).min(LATE);
+        self.step(number, Step::Due(at));
+    }
+
+    fn step(&mut self, number: u32, to: Step) {
+        if let Some(one) = self.all.get_mut(&number) {
+            let due = is_due(&to);
+            let was = is_due(&std::mem::replace(&mut one.step, to));
+            if let Some(at) = was {
+                self.due.remove(&(at, number));
+            }
+            if let Some(at) = due {
+                self.due.insert((at, number));
+            }
+        }
+    }
+
+    fn end(&mut self, number: u32) {
+        let ended = self.all.remove(&number);
+        if let Some(at) = ended.and_then(|one| is_due(&one.step)) {
+            self.due.remove(&(at, number));
         }
     }
 }
 
-impl Introduction {
-    fn later(&mut self, now: Instant) {
-        self.step = Step::Due(now + self.pause);
-        self.pause = (self.pause * 2).min(LATE);
+fn is_due(step: &Step) -> Option<Instant> {
+    match step {
+        Step::Due(at) => Some(*at),
+        Step::Asks | Step::Brought(_) => None,
     }
 }
 

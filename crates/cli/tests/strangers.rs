@@ -227,7 +227,11 @@ fn s9_a_full_queue_of_a_program_that_is_not_known_is_served() {
     let port = server.line();
     let mut crowd = start(&network, CROWD, &[&port, "4000"]).unwrap();
     crowd.expect(&["open"]);
+    // They are accepted faster than the carrier takes them.
+    kill(server.carrier(), Signal::STOP);
     server.go_on();
+    std::thread::sleep(Duration::from_millis(200));
+    kill(server.carrier(), Signal::CONT);
     crowd.go_on();
     crowd.expect(&["True"]);
     assert!(server.end().1.status.success());

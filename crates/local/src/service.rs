@@ -179,7 +179,7 @@ fn ask_with(
     question: &Question,
     file: Option<BorrowedFd<'_>>,
 ) -> Result<Answer, Errno> {
-    let fd = reach(network, host, SocketFlags::CLOEXEC)?;
+    let fd = reach(network, host, Some(PATIENCE))?;
     send(&fd, question, file)?;
     checked(receive(&fd)?)
 }
@@ -198,17 +198,8 @@ fn checked(answer: Answer) -> Result<Answer, Errno> {
 /// # Errors
 /// `CONNREFUSED` when there is no carrier; `AGAIN` when it has more questions than it takes.
 pub fn begin(network: &Network, host: HostId, question: &Question) -> Result<OwnedFd, Errno> {
-    begin_with(network, host, question, None)
-}
-
-fn begin_with(
-    network: &Network,
-    host: HostId,
-    question: &Question,
-    file: Option<BorrowedFd<'_>>,
-) -> Result<OwnedFd, Errno> {
-    let fd = reach(network, host, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-    send(&fd, question, file)?;
+    let fd = reach(network, host, None)?;
+    send(&fd, question, None)?;
     Ok(fd)
 }
 
@@ -221,7 +212,8 @@ pub fn answer_from(question: &OwnedFd) -> Result<Answer, Errno> {
 }
 
 /// The own carrier brings `stream`, accepted at the listener `name`, to that listener once more,
-/// with the memory of the program `from`.
+/// with the memory of the program `from`. A carrier that has more questions than it takes is waited
+/// for a little: a crowd that connects at once is accepted faster than it is handed over.
 ///
 /// # Errors
 /// As [`begin`].
@@ -232,17 +224,22 @@ pub fn introduce(
     stream: impl AsFd,
 ) -> Result<(), Errno> {
     let question = Question::Introduce(from, name.to_owned());
-    begin_with(network, own, &question, Some(stream.as_fd())).map(drop)
+    let fd = reach(network, own, Some(PATIENCE))?;
+    send(&fd, &question, Some(stream.as_fd()))
 }
 
-/// A connection to the carrier of `host`.
-fn reach(network: &Network, host: HostId, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+/// A connection to the carrier of `host`: one that waits for so long at each step, or not at all.
+fn reach(network: &Network, host: HostId, patience: Option<Duration>) -> Result<OwnedFd, Errno> {
+    let flags = match patience {
+        Some(_) => SocketFlags::CLOEXEC,
+        None => SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+    };
     let connect = |name: &SocketAddrUnix| {
         let fd = rustix::net::socket_with(AddressFamily::UNIX, SEQPACKET, flags, None)?;
         // A carrier that was stopped has a full queue: that is waited for no longer than its
         // answer.
         for direction in [Timeout::Recv, Timeout::Send] {
-            sockopt::set_socket_timeout(&fd, direction, Some(PATIENCE))?;
+            sockopt::set_socket_timeout(&fd, direction, patience)?;
         }
         rustix::net::connect(&fd, name)?;
         Ok::<_, Errno>(fd)

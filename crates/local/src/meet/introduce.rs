@@ -46,7 +46,7 @@ pub(super) fn leave_to_carrier(peers: &Peers, listener: impl AsFd, from: HostId,
     if let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) {
         let own = (peers.network(), peers.own().host());
         let leave = || service::introduce(own, from, name, fd);
-        if leave() == Err(Errno::MFILE) {
+        if let Err(Errno::MFILE | Errno::TOOMANYREFS) = leave() {
             let _ = with_room(leave);
         }
     }
