@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The value of [`crate::slot::PeerSlot::watch`] for "wake always": more than one set watches.
 pub const ALWAYS: u32 = u32::MAX;
-/// Sleepers that are looked at for one stream that several watch.
-const RUNG_AT_ONCE: u32 = 512;
+/// Sleepers woken for one stream that several watch: the other program says how many sleep.
+const RUNG_AT_ONCE: usize = 512;
 /// Entries after which a watcher gives up following and looks at everything.
 const FAR_BEHIND: u64 = NEWS_ENTRIES as u64 / 2;
 
@@ -94,11 +94,17 @@ impl Arena {
     }
 
     /// Several watch a stream, of several processes perhaps. What comes through its socket one of
-    /// them takes, and the others sleep on: their bells ring, of as many as there is time for.
+    /// them takes, and the others sleep on: their bells ring. Which sleepers of the program watch
+    /// it, no word says.
     #[cold]
     fn wake_all(&self, theirs: &Arena, ring: Option<usize>) {
         let used = theirs.memory.word(header::SLEEPERS).load(Acquire);
-        for watch in 1..=used.min(RUNG_AT_ONCE) {
+        let is_armed = |watch: &u32| {
+            let at = theirs.geometry.sleeper(*watch as usize - 1);
+            theirs.memory.word(at + sleeper::ARMED).load(Acquire) != 0
+        };
+        let armed = (1..=used.min(SLEEPERS as u32)).filter(is_armed);
+        for watch in armed.take(RUNG_AT_ONCE) {
             self.wake_sleeper(theirs, ring, watch);
         }
     }
@@ -115,7 +121,8 @@ impl Arena {
     }
 
     /// One process at a time: those that watch follow one ring, so there must be no second one,
-    /// however many rings of programs that are gone become free meanwhile.
+    /// however many rings of programs that are gone become free meanwhile. No other lock is taken
+    /// while this one is held.
     #[cold]
     fn open_news_ring(&self, host: HostId) -> Option<usize> {
         let opening = Lock {
