@@ -161,7 +161,7 @@ pub(super) fn begin(signal: c_int) -> Action {
     action
 }
 
-/// Keeps what the program wants of SIGSYS, which is never its own at the kernel.
+/// Keeps what the program wants of a signal; the kernel is not told.
 pub(super) fn keep(signal: c_int, action: &Action) {
     if let Some(entry) = entry(signal as usize) {
         entry.take_turn();
@@ -236,6 +236,13 @@ pub(super) unsafe fn action(words: &Words) -> isize {
         unsafe { (old as *mut Action).write_unaligned(before) };
     }
     0
+}
+
+/// The program wants this of a signal, as it did before.
+pub(super) fn put_back(signal: c_int, action: Action) {
+    if let Some(entry) = entry(signal as usize) {
+        let _ = change(entry, signal, action);
+    }
 }
 
 fn change(entry: &Entry, signal: c_int, mut wanted: Action) -> Result<Action, Errno> {

@@ -7,7 +7,7 @@
 //!   `readlink`, `open` and their like: what other processes see there is the loader.
 
 use super::gate::{self, Words};
-use super::{arm, dispatch, sites, tls};
+use super::{actions, arm, dispatch, sites, tls};
 use crate::errno;
 use libc::{c_char, c_int, c_void};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -64,9 +64,10 @@ pub(crate) fn host(hosted: Hosted) -> Result<(), &'static str> {
     for code in &hosted.code {
         sites::change_new(code);
     }
-    let before = action_of(SETXID);
+    let before = actions::get(SETXID);
     tls::begin_hosting()?;
-    give_back(before);
+    actions::put_back(SETXID, before);
+    give_back();
     arm::set_traps();
     Ok(())
 }
@@ -97,25 +98,13 @@ pub(super) unsafe fn call(words: &Words) -> Option<isize> {
 /// The signal for which the C library installs a handler with its first thread.
 const SETXID: c_int = 33;
 
-fn action_of(signal: c_int) -> [usize; 4] {
-    let mut action = [0usize; 4];
-    let place = action.as_mut_ptr().addr();
-    let n = libc::SYS_rt_sigaction as usize;
-    // SAFETY: a place for an action as the kernel has it.
-    let _ = unsafe { gate::kernel(&[n, signal as usize, 0, place, 8, 0, 0]) };
-    action
-}
-
 /// Gives back what the C library has registered with the kernel for this thread and process: the
 /// program finds them as `execve` leaves them.
-fn give_back(setxid: [usize; 4]) {
+fn give_back() {
     const UNREGISTER: usize = 1;
     const SIGNATURE: usize = 0x5305_3053;
-    let rt_sigaction = libc::SYS_rt_sigaction as usize;
-    let place = setxid.as_ptr().addr();
-    // SAFETY: an action that the kernel gave; null pointers mean none.
+    // SAFETY: null pointers mean none.
     unsafe {
-        let _ = gate::kernel(&[rt_sigaction, SETXID as usize, place, 0, 8, 0, 0]);
         let _ = gate::kernel(&[libc::SYS_set_robust_list as usize, 0, 24, 0, 0, 0, 0]);
         let _ = gate::kernel(&[libc::SYS_set_tid_address as usize, 0, 0, 0, 0, 0, 0]);
     }
