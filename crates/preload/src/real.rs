@@ -5,7 +5,7 @@ use libc::{c_char, c_int, c_uint, c_void, nfds_t, off_t, pid_t, size_t, ssize_t}
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function of the C library, looked up when first needed.
+/// A function of the C library, looked up at the start, or before that when first needed.
 #[repr(C)]
 pub(crate) struct Next {
     name: &'static CStr,
@@ -31,42 +31,21 @@ impl Next {
         }
     }
 
-    /// Its address, or null where no library of the program has it.
-    #[inline]
-    fn find(&self) -> *mut c_void {
-        /// Where nothing is.
-        const MISSING: *mut c_void = std::ptr::without_provenance_mut(1);
-        let mut found = self.found.load(Ordering::Relaxed);
-        if found.is_null() {
-            // SAFETY: the name ends with a zero byte.
-            found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-            found = if found.is_null() { MISSING } else { found };
-            self.found.store(found, Ordering::Relaxed);
-        }
-        match found {
-            MISSING => std::ptr::null_mut(),
-            found => found,
-        }
-    }
-
-    /// Looks it up early, if it is there.
-    fn find_early(&self) {
+    /// Looks it up; null where no library of the program has it.
+    fn search(&self) -> *mut c_void {
         // SAFETY: the name ends with a zero byte.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        if !found.is_null() {
-            self.found.store(found, Ordering::Relaxed);
-        }
+        self.found.store(found, Ordering::Relaxed);
+        found
     }
 
     #[cold]
     fn look_up(&self) -> *mut c_void {
-        // SAFETY: the name ends with a zero byte.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let found = self.search();
         if found.is_null() {
             // Every name here is in every glibc this runs with: without it nothing can go on.
             std::process::abort();
         }
-        self.found.store(found, Ordering::Relaxed);
         found
     }
 }
@@ -93,7 +72,7 @@ pub(crate) fn find_all() {
     while at < end {
         // SAFETY: the section holds nothing but these, one behind the other.
         unsafe {
-            (*at).find_early();
+            (*at).search();
             at = at.add(1);
         }
     }
@@ -231,8 +210,10 @@ next! {
 /// are points of cancellation, too.
 #[inline]
 pub(crate) fn test_cancel() {
+    // SAFETY: nothing else is in this section.
+    #[unsafe(link_section = "gannet_names")]
     static NEXT: Next = Next::new(c"pthread_testcancel");
-    let found = NEXT.find();
+    let found = NEXT.found.load(Ordering::Relaxed);
     if !found.is_null() {
         // SAFETY: the C library's function of this name has this signature.
         let test: extern "C-unwind" fn() = unsafe { std::mem::transmute(found) };

@@ -22,7 +22,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::channel::{PeerCredentials, peer_credentials};
 
-/// Connections that wait at a claim: nobody accepts them, each is one look by another claimant.
+/// Connections that wait at a claim: none is accepted, each is one look by another claimant.
 const BACKLOG: i32 = 4096;
 /// Claims that are looked at.
 const LOOKS_MAX: usize = 1024;
@@ -30,7 +30,10 @@ const CAP_NET_RAW: u32 = 13;
 
 /// A claim, until it is dropped.
 #[derive(Debug)]
-pub struct Claim(#[allow(dead_code, reason = "held open")] OwnedFd);
+pub struct Claim {
+    /// Open for as long.
+    _held: OwnedFd,
+}
 
 /// The process that has what was claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +77,7 @@ impl Claim {
         let others = names(&prefix).filter(|name| *name != own);
         match others.take(LOOKS_MAX).find_map(|name| holder(&name)) {
             Some(holder) => Ok(Err(holder)),
-            None => Ok(Ok(Claim(socket))),
+            None => Ok(Ok(Claim { _held: socket })),
         }
     }
 }

@@ -111,8 +111,8 @@ impl Arena {
     }
 
     /// The slots that are taken and that no process holds, a bitmap: word `n` has slots `64 n` and
-    /// following. A slot is taken an instant before it is held, so that only what is found twice is
-    /// nobody's. True when there is any.
+    /// following. A look at all of them is not one instant: a use is looked at closely, with a
+    /// claim, before it is ended. True when there is any.
     pub fn unheld(&self, into: &mut Vec<u64>) -> bool {
         into.clear();
         let holders = self.all_entries().filter(|&n| self.is_taken(n));

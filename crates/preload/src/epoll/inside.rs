@@ -544,7 +544,7 @@ fn look_again(state: &State, (set_fd, fd): (c_int, c_int), (object, at): (&Objec
 }
 
 /// The kernel tells a hang-up once, to a set perhaps while another thread takes the wake-ups out of
-/// the socket, who may have stopped short of it. (While the answer to an opening is not read the
+/// the socket, and may have stopped short of it. (While the answer to an opening is not read the
 /// reader of that answer looks for a hang-up.)
 fn hear_hang_up(state: &State, object: &Found, (at, events): (c_int, u32)) {
     let flags = state.arena().own(object.slot()).flags();
