@@ -25,6 +25,7 @@ pub mod credentials;
 pub mod datagram;
 mod fault;
 mod figures;
+pub mod guarded;
 mod heap;
 mod layout;
 mod lingering;

@@ -7,6 +7,7 @@ use crate::Arena;
 use crate::datagram::{HEADER, Header, What};
 use crate::slot::PeerSlot;
 use crate::stream::{Hindrance, Span, Stream, places, ring_of};
+use rustix::io::Errno;
 
 /// A record that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +24,29 @@ impl Stream<'_> {
     ///
     /// # Errors
     /// [`Hindrance::Wait`] when there is none, [`Hindrance::End`], [`Hindrance::Reset`] (also when
-    /// the other end writes nonsense).
+    /// the other end writes nonsense), [`Hindrance::File`] with `FAULT` when there is no memory
+    /// where a span says.
     ///
     /// # Safety
-    /// Every span can be written.
+    /// What can be written of the spans is no other's.
     pub unsafe fn receive_record(&self, spans: &[Span], keep: bool) -> Result<Record, Hindrance> {
         let held = self.own.hold_read().map_err(Hindrance::File)?;
         let (arena, peer, header) = self.next_header()?;
         let whole = HEADER + header.len as usize;
         let start = self.own.consumed();
         let mut done = 0;
+        let mut outcome = Ok(());
         for span in spans {
             let n = span.len.min(header.len as usize - done);
+            let from = start + (HEADER + done) as u64;
             // SAFETY: the caller vouches for the span; `n` bytes are at most as long.
-            unsafe { copy_out(arena, peer, start + (HEADER + done) as u64, span.first, n) }?;
-            done += n;
+            outcome = unsafe { copy_out(arena, peer, from, span.first, n) };
+            match outcome {
+                Ok(()) => done += n,
+                // It is lost, as the kernel has it.
+                Err(Hindrance::File(Errno::FAULT)) => break,
+                Err(other) => return Err(other),
+            }
         }
         if !keep {
             self.own.set_consumed(start + whole as u64);
@@ -47,7 +56,7 @@ impl Stream<'_> {
             self.tell_writer();
         }
         let copied = done;
-        Ok(Record { header, copied })
+        outcome.map(|()| Record { header, copied })
     }
 
     /// The header of the next record, which stays.
@@ -114,10 +123,10 @@ unsafe fn copy_out(
     let ring = ring_of(arena, peer)?;
     // SAFETY: the caller vouches for the place; the two pieces make up at most `len`.
     unsafe {
-        ring.read(first.0, to, first.1);
-        ring.read(0, to.add(first.1), second);
+        ring.read(first.0, to, first.1)
+            .and_then(|()| ring.read(0, to.wrapping_add(first.1), second))
+            .map_err(Hindrance::File)
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -55,8 +55,9 @@ pub enum Hindrance {
     End,
     /// The other end broke the stream off.
     Reset,
-    /// Of [`Stream::fill`]: the file could not be read. `DEADLK`, of all that move bytes: a signal
-    /// handler has interrupted this thread in the middle of the same.
+    /// Of [`Stream::fill`]: the file could not be read. Of all that move bytes, `DEADLK`: a signal
+    /// handler has interrupted this thread in the middle of the same; `FAULT`: there is no memory
+    /// where the bytes are to be.
     File(Errno),
 }
 
@@ -254,11 +255,12 @@ impl<'a> Stream<'a> {
     /// Sends as many of the bytes as there is room for.
     ///
     /// # Errors
-    /// [`Hindrance::Wait`] when there is no room, [`Hindrance::End`] when nobody reads any more or
-    /// the own direction is ended, [`Hindrance::Reset`].
+    /// [`Hindrance::Wait`] when there is no room, [`Hindrance::End`] when the other end reads no
+    /// more or the own direction is ended, [`Hindrance::Reset`], [`Hindrance::File`] with `FAULT`
+    /// when there is no memory where a span says: nothing is sent then.
     ///
     /// # Safety
-    /// Every span can be read.
+    /// Nothing of another's is where the spans say.
     pub unsafe fn send(&self, spans: &[Span]) -> Result<usize, Hindrance> {
         // SAFETY: as the caller says.
         unsafe { self.send_at_least(spans, 1) }
@@ -284,7 +286,7 @@ impl<'a> Stream<'a> {
         for span in spans {
             let n = span.len.min(room as usize - done);
             // SAFETY: the caller vouches for the span.
-            unsafe { self.copy_in(ring, start + done as u64, span.first, n) };
+            unsafe { self.copy_in(ring, start + done as u64, span.first, n) }?;
             done += n;
             if n < span.len {
                 break;
@@ -347,12 +349,13 @@ impl<'a> Stream<'a> {
         position: u64,
         from: *const u8,
         len: usize,
-    ) {
+    ) -> Result<(), Hindrance> {
         let (first, second) = self.places(position, len);
         // SAFETY: the caller vouches for the source; the two places make up `len`.
         unsafe {
-            ring.write(first.0, from, first.1);
-            ring.write(0, from.add(first.1), second);
+            ring.write(first.0, from, first.1)
+                .and_then(|()| ring.write(0, from.wrapping_add(first.1), second))
+                .map_err(Hindrance::File)
         }
     }
 
@@ -396,10 +399,12 @@ impl<'a> Stream<'a> {
     /// there the next time too.
     ///
     /// # Errors
-    /// [`Hindrance::Wait`] when there are none, [`Hindrance::End`], [`Hindrance::Reset`].
+    /// [`Hindrance::Wait`] when there are none, [`Hindrance::End`], [`Hindrance::Reset`],
+    /// [`Hindrance::File`] with `FAULT` when there is no memory where a span says: nothing is taken
+    /// then.
     ///
     /// # Safety
-    /// Every span can be written.
+    /// What can be written of the spans is no other's.
     pub unsafe fn receive(
         &self,
         spans: &[Span],
@@ -425,8 +430,10 @@ impl<'a> Stream<'a> {
             if !span.first.is_null() {
                 // SAFETY: the caller vouches for the span; the pieces make up `n` of it.
                 unsafe {
-                    bytes.read(first.0, span.first, first.1);
-                    bytes.read(0, span.first.add(first.1), second);
+                    bytes
+                        .read(first.0, span.first, first.1)
+                        .and_then(|()| bytes.read(0, span.first.wrapping_add(first.1), second))
+                        .map_err(Hindrance::File)?;
                 }
             }
             done += n;

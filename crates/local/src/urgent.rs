@@ -22,7 +22,7 @@ impl Stream<'_> {
         let start = self.begin(room);
         let ring = self.own_ring()?;
         // SAFETY: one byte of our own.
-        unsafe { self.copy_in(ring, start, &raw const byte, 1) };
+        unsafe { self.copy_in(ring, start, &raw const byte, 1) }?;
         self.own.set_urgent(start);
         self.own.say_sent(sent::URGENT);
         fault::point("urgent");
@@ -50,7 +50,7 @@ impl Stream<'_> {
         let bytes = ring_of(arena, peer)?;
         let mut byte = 0u8;
         // SAFETY: one byte of our own; the place lies within the ring.
-        unsafe { bytes.read(place, &raw mut byte, 1) };
+        unsafe { bytes.read(place, &raw mut byte, 1) }.map_err(Hindrance::File)?;
         if !keep {
             self.own.set_urgent_read(at + 1);
         }

@@ -1,5 +1,6 @@
 //! The bytes of one ring.
 
+use crate::guarded;
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::marker::PhantomData;
@@ -29,32 +30,38 @@ impl<'a> Ring<'a> {
 
     /// Copies `len` bytes from `from` to byte `at`.
     ///
+    /// # Errors
+    /// `FAULT` when they cannot be read: see [`guarded`].
+    ///
     /// # Safety
-    /// `from` can be read for `len` bytes.
+    /// No bytes of another's are there.
     ///
     /// # Panics
     /// When the place is outside or not writable: a mistake of this crate.
-    pub(crate) unsafe fn write(self, at: usize, from: *const u8, len: usize) {
+    pub(crate) unsafe fn write(self, at: usize, from: *const u8, len: usize) -> Result<(), Errno> {
         assert!(
             self.writable && at <= self.len && len <= self.len - at,
             "a place inside"
         );
         // SAFETY: inside, checked above; the caller vouches for the source. The two cannot overlap
         // in a way that matters: the memory is no Rust object's.
-        unsafe { std::ptr::copy(from, self.first.as_ptr().add(at), len) }
+        unsafe { guarded::copy(self.first.as_ptr().add(at), from, len) }
     }
 
     /// Copies `len` bytes from byte `at` to `to`.
     ///
+    /// # Errors
+    /// `FAULT` when they cannot be written: see [`guarded`].
+    ///
     /// # Safety
-    /// `to` can be written for `len` bytes.
+    /// What can be written of `to` is no other's.
     ///
     /// # Panics
     /// When the place is outside: a mistake of this crate.
-    pub(crate) unsafe fn read(self, at: usize, to: *mut u8, len: usize) {
+    pub(crate) unsafe fn read(self, at: usize, to: *mut u8, len: usize) -> Result<(), Errno> {
         assert!(at <= self.len && len <= self.len - at, "a place inside");
         // SAFETY: inside, checked above; the caller vouches for the target.
-        unsafe { std::ptr::copy(self.first.as_ptr().add(at), to, len) }
+        unsafe { guarded::copy(to, self.first.as_ptr().add(at), len) }
     }
 
     /// The `len` bytes at byte `at`, to be written.

@@ -41,7 +41,7 @@ fn mapped(name: &str) -> (usize, usize) {
 fn byte(ring: Ring<'_>, at: usize) -> u8 {
     let mut byte = 0;
     // SAFETY: a place of one byte.
-    unsafe { ring.read(at, &raw mut byte, 1) };
+    unsafe { ring.read(at, &raw mut byte, 1) }.unwrap();
     byte
 }
 
@@ -75,8 +75,8 @@ fn every_ring_is_where_the_other_process_has_it() {
             let ring = own.ring(n).unwrap();
             // SAFETY: bytes of an array.
             unsafe {
-                ring.write(0, bytes.as_ptr(), 1);
-                ring.write(last, bytes.as_ptr().add(1), 1);
+                ring.write(0, bytes.as_ptr(), 1).unwrap();
+                ring.write(last, bytes.as_ptr().add(1), 1).unwrap();
             }
         }
         for n in slots {
@@ -162,7 +162,7 @@ fn what_is_mapped_under_a_lock_is_not_filled() {
     let (file, own) = create("test-locked", geometry, false).unwrap();
     let ring = own.ring(7).unwrap();
     // SAFETY: one byte.
-    unsafe { ring.write(5, [9].as_ptr(), 1) };
+    unsafe { ring.write(5, [9].as_ptr(), 1) }.unwrap();
     lock_future(false);
     let mut there = [0u8; 1];
     rustix::io::pread(&file, &mut there[..], geometry.bytes_of(7) as u64 + 5).unwrap();
