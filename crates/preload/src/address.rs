@@ -1,15 +1,17 @@
 //! Socket addresses as the C library's callers pass them.
 
-use crate::errno::{Outcome, is_nowhere};
+use crate::errno::Outcome;
+use crate::place;
 use libc::{c_int, sockaddr, socklen_t};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Reads an address. `None` for families that are not IP.
 ///
 /// # Safety
-/// `address` can be read for `len` bytes, or is null.
+/// Nothing else uses the place meanwhile.
 pub(crate) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Outcome<Option<SocketAddr>> {
-    if is_nowhere(address) {
+    if !place::can_read(address.cast::<u8>(), len as usize) {
+        // The kernel says that.
         return Ok(None);
     }
     let range = size_of::<libc::sa_family_t>()..=size_of::<libc::sockaddr_storage>();
@@ -56,12 +58,12 @@ pub(crate) unsafe fn read(address: *const sockaddr, len: socklen_t) -> Outcome<O
 /// # Safety
 /// `address` can be read for `len` bytes, or is null.
 pub(crate) unsafe fn is_unspecified(address: *const sockaddr, len: socklen_t) -> bool {
-    if address.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+    if (len as usize) < size_of::<libc::sa_family_t>() {
         return false;
     }
-    // SAFETY: long enough.
-    let family = unsafe { (&raw const (*address).sa_family).read_unaligned() };
-    c_int::from(family) == libc::AF_UNSPEC
+    // SAFETY: long enough; any bytes are a number.
+    let family = unsafe { place::read(address.cast::<libc::sa_family_t>()) };
+    family.is_ok_and(|family| c_int::from(family) == libc::AF_UNSPEC)
 }
 
 /// Reads an address as IPv4's whatever family it names: what `sendto` does with `AF_UNSPEC`.
@@ -72,8 +74,8 @@ pub(crate) unsafe fn read_as_four(address: *const sockaddr, len: socklen_t) -> O
     if (len as usize) < size_of::<libc::sockaddr_in>() {
         return None;
     }
-    // SAFETY: long enough.
-    let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+    // SAFETY: long enough; any bytes are an address.
+    let v4 = unsafe { place::read(address.cast::<libc::sockaddr_in>()) }.ok()?;
     let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
     Some(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
 }
@@ -121,7 +123,7 @@ pub(crate) fn storage(address: SocketAddr, six: bool) -> (Storage, socklen_t) {
 /// Gives an address to a caller: as much of it as there is room for, and its whole length.
 ///
 /// # Safety
-/// Unless null, `len` can be read and written, and `to` written for `*len` bytes.
+/// The program named the places for it.
 pub(crate) unsafe fn give(
     address: SocketAddr,
     six: bool,
@@ -131,19 +133,14 @@ pub(crate) unsafe fn give(
     if to.is_null() {
         return Ok(());
     }
-    if is_nowhere(len) || is_nowhere(to) {
-        return Err(libc::EFAULT);
-    }
     let (storage, whole) = storage(address, six);
-    // SAFETY: the caller vouches for both places.
+    // SAFETY: the program named both places for it.
     unsafe {
-        let room = *len;
+        let room = place::read(len)?;
         if (room as c_int) < 0 {
             return Err(libc::EINVAL);
         }
-        let n = room.min(whole) as usize;
-        std::ptr::copy_nonoverlapping((&raw const storage).cast::<u8>(), to.cast::<u8>(), n);
-        *len = whole;
+        place::write_first(to.cast(), &storage, room.min(whole) as usize)?;
+        place::write(len, &whole)
     }
-    Ok(())
 }

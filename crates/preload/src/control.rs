@@ -1,5 +1,6 @@
 //! Control data of messages that are received.
 
+use crate::place;
 use gannet_local::options::Opt;
 use gannet_local::slot::{Kind, OwnSlot};
 use libc::{c_int, c_void};
@@ -30,7 +31,9 @@ impl<'a> Parts<'a> {
         // SAFETY: arithmetic only.
         let (len, space) = unsafe { (libc::CMSG_LEN(bytes), libc::CMSG_SPACE(bytes)) };
         let room = self.message.msg_controllen.saturating_sub(self.used);
-        if self.message.msg_control.is_null() || room < len as usize {
+        let first = self.message.msg_control.cast::<u8>();
+        let is_there = |len| place::can_write(first.wrapping_add(self.used), len);
+        if first.is_null() || room < len as usize || !is_there(len as usize) {
             self.message.msg_flags |= libc::MSG_CTRUNC;
             return;
         }

@@ -23,6 +23,7 @@ use crate::by_number::ByNumber;
 use crate::errno::{self, Outcome};
 use crate::lead::SLICE;
 use crate::object::{self, Found, Kind, Object};
+use crate::place;
 use crate::real;
 use crate::state::State;
 use gannet_local::{Patience, Readiness, Spin, Watcher};
@@ -330,11 +331,8 @@ pub(crate) unsafe fn control(
     if what == libc::EPOLL_CTL_DEL {
         return inside.take_out(state, set_fd, fd).ok_or(libc::ENOENT);
     }
-    if errno::is_nowhere(event) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: not null.
-    let event = unsafe { event.read_unaligned() };
+    // SAFETY: any bytes are an event.
+    let event = unsafe { place::read(event) }?;
     match what {
         libc::EPOLL_CTL_ADD => {
             let known = inside.entries.get(fd as usize);

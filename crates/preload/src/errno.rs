@@ -36,12 +36,6 @@ pub(crate) fn of(result: c_int) -> Outcome<c_int> {
     if result < 0 { Err(get()) } else { Ok(result) }
 }
 
-/// Null, or so near to it that nothing can be there: the kernel answers `EFAULT`. Other places
-/// without memory end the program, as they do in every function of a library.
-pub(crate) fn is_nowhere<T>(place: *const T) -> bool {
-    place.addr() < 4096
-}
-
 /// An errno of a system call.
 pub(crate) fn raw(error: Errno) -> c_int {
     error.raw_os_error()

@@ -3,6 +3,7 @@
 use crate::border;
 use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
+use crate::place;
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
 use crate::{open, real};
@@ -87,7 +88,7 @@ fn cannot(state: &State, object: &Found, out: c_int, hindrance: Hindrance) -> Ou
 /// `splice` with a stream of ours at one end and a pipe at the other.
 ///
 /// # Safety
-/// The offsets are null, or can be read and written.
+/// No other thread uses the offsets meanwhile.
 pub(crate) unsafe fn splice(
     (from, from_at): (c_int, *mut loff_t),
     (to, to_at): (c_int, *mut loff_t),
@@ -102,6 +103,10 @@ pub(crate) unsafe fn splice(
     }
     if from < 0 || to < 0 {
         return Err(libc::EBADF);
+    }
+    let is_there = |at: *mut loff_t| at.is_null() || place::can_write(at, 1);
+    if !is_there(from_at) || !is_there(to_at) {
+        return Err(libc::EFAULT);
     }
     match (stream(from), stream(to)) {
         (Some(source), None) if from_at.is_null() => {

@@ -7,6 +7,7 @@
 //! * `open.rs`, `bound.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` at addresses of ours
 //! * `disconnect.rs`: `connect` to nothing; `descriptors.rs`: `connect` where they have run out
 //! * `transfer.rs`, `files.rs`: bytes; `wait.rs`, `lead.rs`: sleeping
+//! * `place.rs`: arguments of calls, which may lead nowhere
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `control.rs`, `error_queue.rs`: control data of messages, completions of `MSG_ZEROCOPY`
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
@@ -49,6 +50,7 @@ mod object;
 mod open;
 mod options;
 mod passing;
+mod place;
 mod poll;
 mod real;
 mod state;

@@ -10,6 +10,7 @@
 use crate::border;
 use crate::errno::{self, Outcome};
 use crate::object::{self, Found, Kind};
+use crate::place;
 use crate::real::{self, tail};
 use crate::state::{self, State};
 use crate::{listen, open};
@@ -94,8 +95,9 @@ fn fetch_hidden(state: &State, object: &Found) {
 /// # Safety
 /// As the C library's.
 pub(crate) unsafe fn recvmsg(fd: c_int, message: *mut libc::msghdr, call: c_int) -> ssize_t {
-    // SAFETY: as the caller says.
-    let may_bring = unsafe { message.as_ref() }.is_some_and(|message| message.msg_controllen > 0);
+    // SAFETY: any bytes are a message.
+    let told = unsafe { place::read(message) };
+    let may_bring = told.is_ok_and(|message| message.msg_controllen > 0);
     if !may_bring {
         return tail!(recvmsg(fd, message, call));
     }
@@ -140,6 +142,9 @@ unsafe fn receive(fd: c_int, message: *mut libc::msghdr, call: c_int) -> Outcome
 /// The message is one for the kernel, or from it.
 unsafe fn descriptors(message: &libc::msghdr) -> Vec<c_int> {
     let mut all = Vec::new();
+    if !place::can_read(message.msg_control.cast::<u8>(), message.msg_controllen) {
+        return all;
+    }
     // SAFETY: the C library's walk over control data, which stays within its length.
     unsafe {
         let mut part = libc::CMSG_FIRSTHDR(message);

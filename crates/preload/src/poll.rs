@@ -7,6 +7,7 @@ use crate::epoll::{is_direct, ready_events};
 use crate::errno::{self, Outcome};
 use crate::lead::Lead;
 use crate::object::{self, Found, Kind};
+use crate::place;
 use crate::real;
 use crate::state::State;
 use crate::wait;
@@ -369,6 +370,13 @@ unsafe fn bit(sets: [*mut libc::fd_set; 3], set: usize, fd: c_int) -> Option<(*m
 /// # Safety
 /// As [`select`].
 pub(crate) unsafe fn select_concerns_us(n: c_int, sets: [*mut libc::fd_set; 3]) -> bool {
+    let words = (n.max(0) as usize).div_ceil(64);
+    let is_there =
+        |set: &*mut libc::fd_set| set.is_null() || place::can_write(set.cast::<u64>(), words);
+    if !sets.iter().all(is_there) {
+        // The kernel says that.
+        return false;
+    }
     (0..n).filter(|fd| object::is_ours(*fd)).any(|fd| {
         // SAFETY: as the caller says.
         (0..3).any(|set| unsafe { bit(sets, set, fd).is_some_and(|b| *b.0 & b.1 != 0) })

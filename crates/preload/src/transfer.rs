@@ -1,8 +1,9 @@
 //! Bytes in and out of a stream, blocking or not, as the kernel's `recv` and `send` do it.
 
 use crate::border;
-use crate::errno::{Outcome, is_nowhere};
+use crate::errno::Outcome;
 use crate::object::{Found, Object};
+use crate::place;
 use crate::state::State;
 use crate::wait;
 use gannet_local::slot::{flags, sent};
@@ -12,6 +13,9 @@ use rustix::fd::BorrowedFd;
 
 /// Most pieces of one call.
 pub(crate) const PIECES: usize = libc::UIO_MAXIOV as usize;
+
+/// Nothing is ever below: `mmap_min_addr`, or at least a page.
+const LOWEST: usize = 4096;
 
 /// Pieces of memory of one call, from the caller's array.
 #[derive(Debug)]
@@ -30,12 +34,12 @@ impl Pieces {
     /// From an `iovec` array.
     ///
     /// # Safety
-    /// `iov` can be read for `n` entries.
+    /// No other thread changes the array meanwhile.
     pub(crate) unsafe fn many(iov: *const libc::iovec, n: usize) -> Outcome<Pieces> {
         if n > PIECES {
             return Err(libc::EMSGSIZE);
         }
-        if is_nowhere(iov) && n > 0 {
+        if !place::can_read(iov, n) {
             return Err(libc::EFAULT);
         }
         let mut spans = Vec::with_capacity(n);
@@ -70,7 +74,7 @@ impl Pieces {
     pub(crate) fn has_null(&self) -> bool {
         self.spans()
             .iter()
-            .any(|span| span.len > 0 && is_nowhere(span.first))
+            .any(|span| span.len > 0 && span.first.addr() < LOWEST)
     }
 
     /// The first `len` bytes.
@@ -243,12 +247,8 @@ fn receive_urgent(
     };
     match pieces.spans().iter().find(|span| span.len > 0) {
         None => Ok(0),
-        Some(span) if is_nowhere(span.first) => Err(libc::EFAULT),
-        Some(span) => {
-            // SAFETY: the program passed this place to be written.
-            unsafe { span.first.write(byte) };
-            Ok(1)
-        }
+        // SAFETY: the program passed this place to be written.
+        Some(span) => unsafe { place::write(span.first, &byte) }.map(|()| 1),
     }
 }
 

@@ -4,12 +4,96 @@ use super::{Addr, Ret};
 use crate::far;
 use libc::{c_void, iovec};
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// An address in the first page, which the kernel maps for nobody.
-const NOWHERE: usize = 8;
+/// An address in the first page, which the kernel never maps, unless [`nowhere_is`] says another.
+static NOWHERE: AtomicUsize = AtomicUsize::new(8);
+
+/// A page of memory.
+const PAGE: usize = 4096;
+
+/// Kinds of places at which there is no memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Nowhere {
+    /// Far from all that is mapped.
+    Far,
+    /// A page that may not be touched.
+    Closed,
+    /// The end of a page behind which one may not be touched.
+    Edge,
+    /// No address of a processor.
+    High,
+    /// The last bytes of all.
+    Last,
+}
+
+/// What the calls of this module take for nowhere from now on.
+pub(crate) fn nowhere_is(kind: Nowhere) {
+    let pages = page_and_hole();
+    let at = match kind {
+        Nowhere::Far => 0x0bad_0000_0000,
+        Nowhere::Closed => pages.addr() + PAGE,
+        Nowhere::Edge => pages.addr() + PAGE - 1,
+        Nowhere::High => 1 << 47,
+        Nowhere::Last => usize::MAX - 3,
+    };
+    NOWHERE.store(at, Relaxed);
+}
+
+/// A page of memory, and one that may not be touched.
+fn page_and_hole() -> *mut c_void {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: new memory, the second page of which is not used.
+    unsafe {
+        let pages = libc::mmap(null_mut(), 2 * PAGE, access, flags, -1, 0);
+        libc::mprotect(pages.byte_add(PAGE), PAGE, libc::PROT_NONE);
+        pages
+    }
+}
 
 fn nowhere<T>() -> *mut T {
-    std::ptr::without_provenance_mut(NOWHERE)
+    std::ptr::without_provenance_mut(NOWHERE.load(Relaxed))
+}
+
+/// `recv` of `len` bytes to the last byte of a page and behind it.
+pub(crate) fn recv_over_edge(fd: i32, len: usize) -> Ret {
+    far::here(fd);
+    let at = page_and_hole().wrapping_byte_add(PAGE - 1);
+    call!(recv(fd, at, len, 0))
+}
+
+/// `send` of a page and what is behind it.
+pub(crate) fn send_over_edge(fd: i32) -> Ret {
+    far::here(fd);
+    call!(send(fd, page_and_hole(), PAGE + 1, 0))
+}
+
+/// `readv` into a good piece and one that cannot be written: how many bytes.
+pub(crate) fn readv_half_bad(fd: i32) -> Ret {
+    far::here(fd);
+    let mut good = [0u8; 4];
+    let iov = [
+        iovec {
+            iov_base: good.as_mut_ptr().cast(),
+            iov_len: 4,
+        },
+        iovec {
+            iov_base: nowhere(),
+            iov_len: 4,
+        },
+    ];
+    call!(readv(fd, iov.as_ptr(), 2))
+}
+
+/// `recvfrom` with an address that cannot be written.
+pub(crate) fn recvfrom_bad(fd: i32) -> Ret {
+    far::here(fd);
+    let mut room = [0u8; 9];
+    let mut len = 16;
+    let bytes = room.as_mut_ptr().cast::<c_void>();
+    call!(recvfrom(fd, bytes, 9, 0, nowhere(), &mut len))
 }
 
 /// `bind` to an address that cannot be read.

@@ -324,10 +324,15 @@ pub(crate) fn looked() -> String {
 
 /// What `sigaction` says of SIGALRM: default or not, and flags.
 pub(crate) fn action_of_alarm() -> String {
+    action_of(libc::SIGALRM)
+}
+
+/// The same of any signal.
+pub(crate) fn action_of(signal: i32) -> String {
     // SAFETY: zero is a value of it; a place of our own.
     let action = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGALRM, null(), &raw mut action);
+        libc::sigaction(signal, null(), &raw mut action);
         action
     };
     let ours = [look as *const () as usize, do_work as *const () as usize];

@@ -26,6 +26,7 @@
 //! * `forking.rs`: children made while other threads use epoll sets, children that are killed
 //! * `inline.rs`: calls without a name of the C library's
 //! * `signal.rs`: handlers that interrupt calls, threads that are cancelled
+//! * `nowhere.rs`: addresses without memory, and faults of the program's own
 //! * `two.rs`: what happens to the other of two programs
 
 mod accept;
@@ -40,6 +41,7 @@ mod file;
 mod forking;
 mod inline;
 mod ipv6;
+mod nowhere;
 mod option;
 mod option_stream;
 mod option_tcp;
@@ -89,4 +91,5 @@ const PAGES: &[&[Case]] = &[
     sharing::CASES,
     forking::CASES,
     signal::CASES,
+    nowhere::CASES,
 ];

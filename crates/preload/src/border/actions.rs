@@ -8,6 +8,7 @@
 
 use super::gate::{self, Words};
 use super::{deferred, thread};
+use crate::place;
 use libc::c_int;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -31,6 +32,8 @@ pub(super) const MASK_LEN: usize = 8;
 const NEVER_BLOCKED: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
 /// The flags that the kernel keeps (`UAPI_SA_FLAGS`, and those of x86).
 const KNOWN_FLAGS: u64 = 0xdc00_0807;
+/// What an instruction is sent for that touches memory which is not there.
+pub(super) const MEMORY_FAULTS: [c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 /// Signals are numbered from 1.
 const SIGNALS: usize = 65;
 
@@ -53,13 +56,23 @@ impl Action {
         (self.mask | own) & !SIGSYS_BIT
     }
 
+    /// Whether the library has to hear of the signal: also of a fault that ends the program, which
+    /// may be one that the library comes back from.
+    fn is_for_us(&self, signal: c_int) -> bool {
+        self.is_handler() || MEMORY_FAULTS.contains(&signal) && self.handler == libc::SIG_DFL
+    }
+
     /// What the kernel is given in its place.
-    fn for_kernel(&self) -> Action {
+    fn for_kernel(&self, signal: c_int) -> Action {
         let mut changed = *self;
         changed.mask &= !SIGSYS_BIT;
-        if self.is_handler() {
+        if self.is_for_us(signal) {
             changed.handler = deferred::on_signal as *const () as usize;
             changed.flags |= SA_RESTORER | libc::SA_SIGINFO as u64;
+        }
+        if MEMORY_FAULTS.contains(&signal) {
+            // [`begin`] does that: a fault that was come back from does not count.
+            changed.flags &= !u64::from(libc::SA_RESETHAND as u32);
         }
         if changed.flags & SA_RESTORER != 0 {
             changed.restorer = gate::signal_return();
@@ -183,8 +196,8 @@ pub(super) fn adopt() {
         if known {
             keep(signal, &before);
         }
-        if known && before.is_handler() {
-            let changed = before.for_kernel();
+        if known && before.is_for_us(signal) {
+            let changed = before.for_kernel(signal);
             let _ = set(signal, &raw const changed, std::ptr::null_mut());
         }
     }
@@ -202,11 +215,11 @@ pub(super) fn set(signal: c_int, new: *const Action, old: *mut Action) -> Result
 
 /// Whether the kernel has something to say of the arguments itself.
 fn is_odd(signal: usize, new: usize, old: usize, len: usize) -> bool {
-    let nowhere = |place: usize| place != 0 && place < 4096;
+    let nowhere = |at: usize, is_there: bool| at != 0 && !is_there;
     let fixed = [libc::SIGKILL as usize, libc::SIGSTOP as usize];
     len != MASK_LEN
-        || nowhere(new)
-        || nowhere(old)
+        || nowhere(new, place::can_read(new as *const Action, 1))
+        || nowhere(old, place::can_write(old as *mut Action, 1))
         || entry(signal).is_none()
         || fixed.contains(&signal)
 }
@@ -258,7 +271,7 @@ fn change(entry: &Entry, signal: c_int, mut wanted: Action) -> Result<Action, Er
     if wanted.is_handler() {
         entry.store(&wanted);
     }
-    let changed = wanted.for_kernel();
+    let changed = wanted.for_kernel(signal);
     let done = match signal {
         libc::SIGSYS => Ok(()),
         _ => set(signal, &raw const changed, std::ptr::null_mut()),

@@ -4,6 +4,7 @@ use super::gate::Words;
 use super::thread::{self, Child, Thread};
 use super::{actions, arm, deferred, forking, tls};
 use crate::calls;
+use crate::place;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What a call makes; `None` for one that the kernel will refuse.
@@ -14,9 +15,8 @@ fn what(words: &Words) -> Option<Child> {
         libc::SYS_vfork => libc::CLONE_VM as u64 | libc::CLONE_VFORK as u64,
         libc::SYS_clone => a as u64,
         // Flags come first in its structure.
-        // SAFETY: the caller's structure, if there can be one.
-        _ if a >= 4096 => unsafe { (a as *const u64).read_unaligned() },
-        _ => return None,
+        // SAFETY: any bytes are flags.
+        _ => unsafe { place::read(a as *const u64) }.ok()?,
     };
     let has = |flag: libc::c_int| flags & flag as u64 != 0;
     Some(match (has(libc::CLONE_VM), has(libc::CLONE_VFORK)) {

@@ -8,11 +8,13 @@
 //! ```
 //! Several are kept only where the kernel delivered them at once: the handler of the last one then
 //! began first. What the kernel makes the library do, faults, is done at once: the instruction
-//! would only fault again.
+//! would only fault again. Faults at places that the program named are no signals for it: the call
+//! answers `EFAULT` ([`guarded`]).
 
 use super::actions::{self, Action, MASK_LEN};
 use super::thread::{self, Thread, at};
 use super::{deliver, gate, sites, tls};
+use gannet_local::guarded;
 use libc::{c_int, c_void, siginfo_t};
 use std::arch::naked_asm;
 use std::cell::UnsafeCell;
@@ -120,13 +122,59 @@ pub(super) unsafe extern "C" fn on_signal(
 }
 
 /// Outside of the library: the program's handler, 0 if there is none any more.
-extern "C" fn outside(signal: c_int, _info: *mut siginfo_t, context: &mut Context) -> usize {
+extern "C" fn outside(signal: c_int, info: *mut siginfo_t, context: &mut Context) -> usize {
+    if comes_back(signal, context) {
+        return 0;
+    }
     put_right(&mut context.registers);
     let action = actions::begin(signal);
     match action.is_handler() {
         true => action.handler,
-        false => 0,
+        false => {
+            do_default(signal, info, &action);
+            0
+        }
     }
+}
+
+/// A fault at a place that the program named: the call answers `EFAULT`.
+fn comes_back(signal: c_int, context: &mut Context) -> bool {
+    let at = &mut context.registers[libc::REG_RIP as usize];
+    if !actions::MEMORY_FAULTS.contains(&signal) {
+        return false;
+    }
+    let out = guarded::way_out(*at as usize);
+    if let Some(out) = out {
+        *at = out as u64;
+    }
+    out.is_some()
+}
+
+/// A fault for which the program has no handler: it comes again, to the kernel's default.
+#[cold]
+fn do_default(signal: c_int, info: *const siginfo_t, action: &Action) {
+    if !actions::MEMORY_FAULTS.contains(&signal) || action.handler != libc::SIG_DFL {
+        return;
+    }
+    let default = Action {
+        flags: actions::SA_RESTORER,
+        ..Action::default()
+    };
+    if actions::set(signal, &raw const default, std::ptr::null_mut()).is_err() {
+        // A filter does not let it: the fault would come for ever.
+        let words = [
+            libc::SYS_exit_group as usize,
+            128 + signal as usize,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: no pointers.
+        let _ = unsafe { gate::kernel(&words) };
+    }
+    give_back(signal, info);
 }
 
 /// An interrupted thread that is on its way out of the library, or behind a call in a stub, goes
@@ -201,7 +249,7 @@ fn keep(thread: &Thread, signal: c_int, info: *const siginfo_t, context: &Contex
     thread.kept.store(n as u32 + 1, Relaxed);
 }
 
-/// The kernel keeps it: it is blocked now.
+/// The kernel keeps it: it is blocked as long as a handler runs.
 fn give_back(signal: c_int, info: *const siginfo_t) {
     let [pid, tid] = [rustix::process::getpid(), rustix::thread::gettid()]
         .map(|id| id.as_raw_nonzero().get() as usize);
@@ -211,12 +259,15 @@ fn give_back(signal: c_int, info: *const siginfo_t) {
     let _ = unsafe { gate::kernel(&words) };
 }
 
-/// A fault inside of the library: the program's handler runs in the middle of it, and may leave it
-/// for good.
+/// A fault inside of the library: at a place that the program named, or the program's handler runs
+/// in the middle of it, and may leave it for good.
 fn at_once(signal: c_int, info: *mut siginfo_t, context: &mut Context) {
+    if comes_back(signal, context) {
+        return;
+    }
     let action = actions::begin(signal);
     if !action.is_handler() {
-        return;
+        return do_default(signal, info, &action);
     }
     let thread = thread::current();
     let busy = thread.busy.swap(0, Relaxed);

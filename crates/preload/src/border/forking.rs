@@ -11,10 +11,11 @@
 
 use super::actions;
 use super::gate::{kernel, kernel_unless_kept};
+use crate::calls;
 use crate::loader::{self, TakeOver};
 use crate::object;
+use crate::place;
 use crate::state::{self, State};
-use crate::{calls, errno};
 use gannet_local::Made;
 use libc::{c_char, c_int};
 use std::cell::Cell;
@@ -194,14 +195,8 @@ impl Forking {
         variables: &[*const c_char],
     ) -> Option<usize> {
         use rustix::mm::{MapFlags, ProtFlags};
-        if errno::is_nowhere(envp) {
-            return None;
-        }
-        let mut count = 0;
         // SAFETY: as the caller says.
-        while unsafe { !(*envp.add(count)).is_null() } {
-            count += 1;
-        }
+        let count = unsafe { place::strings(envp) }?;
         let len = (count + self.strings.len() + variables.len() + 1) * size_of::<*const c_char>();
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let null = std::ptr::null_mut();

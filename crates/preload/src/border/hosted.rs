@@ -8,7 +8,7 @@
 
 use super::gate::{self, Words};
 use super::{actions, arm, dispatch, sites, tls};
-use crate::errno;
+use crate::place;
 use libc::{c_char, c_int, c_void};
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::rand::GetRandomFlags;
@@ -207,12 +207,13 @@ unsafe fn named(words: &Words) -> Option<isize> {
     let bytes = program.to_bytes();
     Some(match len as c_int {
         ..1 => -(libc::EINVAL as isize),
-        _ if errno::is_nowhere(to as *const u8) => -(libc::EFAULT as isize),
         len => {
             let len = bytes.len().min(len as usize);
-            // SAFETY: the caller's place, of that length.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, len) };
-            len as isize
+            // SAFETY: the program named the place for it.
+            match unsafe { place::write_first(to as *mut u8, bytes, len) } {
+                Ok(()) => len as isize,
+                Err(error) => -(error as isize),
+            }
         }
     })
 }
@@ -223,11 +224,8 @@ unsafe fn named(words: &Words) -> Option<isize> {
 /// `path` is a string, or leads to where nothing is.
 pub(crate) unsafe fn program_if_named(path: *const c_char) -> Option<&'static CStr> {
     let program = PROGRAM.get()?;
-    if errno::is_nowhere(path) {
-        return None;
-    }
     // SAFETY: as the caller says.
-    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let path = unsafe { place::string(path) }?.to_bytes();
     let name = path.strip_prefix(b"/proc/")?.strip_suffix(b"/exe")?;
     let is_own = match name {
         b"self" | b"thread-self" => true,

@@ -10,6 +10,7 @@ use super::thread::{self, Thread};
 use super::{RESTART, deferred, deliver};
 use crate::errno::Outcome;
 use crate::object;
+use crate::place;
 use crate::real;
 use libc::c_int;
 use std::sync::atomic::Ordering::Relaxed;
@@ -230,7 +231,10 @@ pub(crate) unsafe fn sleeping_call(words: &Words) -> isize {
 /// As the call's.
 pub(crate) unsafe fn waiting_call(words: &Words, sleeps: bool, mask_at: usize) -> isize {
     let mask = words.get(mask_at).map_or(0, |mask| *mask);
-    let has_mask = mask_at > 0 && mask >= 4096;
+    // SAFETY: any bytes are a mask. (Of a place where none is the kernel says so.)
+    let given = (mask_at > 0 && mask != 0).then(|| unsafe { place::read(mask as *const u64) });
+    let given = given.and_then(Result::ok);
+    let has_mask = given.is_some();
     if !super::is_raised() || !sleeps && !has_mask {
         // SAFETY: as the caller says.
         return unsafe { gate::kernel(words) };
@@ -239,9 +243,7 @@ pub(crate) unsafe fn waiting_call(words: &Words, sleeps: bool, mask_at: usize) -
     if sleeps && is_to_sleep_elsewhere(thread) {
         return -(WOULD_SLEEP as isize);
     }
-    if has_mask {
-        // SAFETY: as the caller says.
-        let mask = unsafe { (mask as *const u64).read_unaligned() };
+    if let Some(mask) = given {
         thread.sleep_mask.store(mask, Relaxed);
         thread.has_sleep_mask.store(1, Relaxed);
     }

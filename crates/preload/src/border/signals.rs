@@ -7,6 +7,7 @@ use super::deferred::Context;
 use super::deliver::{RESTART, RESTART_ALWAYS};
 use super::gate::{self, Words};
 use super::{dispatch, thread, tls};
+use crate::place;
 use libc::{c_int, c_void, siginfo_t};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
@@ -48,11 +49,12 @@ pub(super) fn begin() -> Result<(), Errno> {
 pub(super) unsafe fn mask(words: &Words) -> isize {
     let [n, how, set, old, len, ..] = *words;
     // (Where nothing is set the kernel says what is wrong, or what the mask is.)
-    let changed = match set < 4096 || len != MASK_LEN {
-        true => return dispatch::native(n),
-        // SAFETY: the caller's mask.
-        false => unsafe { (set as *const u64).read_unaligned() },
-    } & !SIGSYS_BIT;
+    // SAFETY: any bytes are a mask.
+    let wanted = unsafe { place::read(set as *const u64) };
+    let Some(wanted) = wanted.ok().filter(|_| len == MASK_LEN) else {
+        return dispatch::native(n);
+    };
+    let changed = wanted & !SIGSYS_BIT;
     // SAFETY: passed on, but for the mask, which is ours.
     let outcome =
         unsafe { gate::kernel_unless_kept(&[n, how, (&raw const changed).addr(), old, len, 0, 0]) };
@@ -67,10 +69,11 @@ pub(super) unsafe fn mask(words: &Words) -> isize {
 /// Whether a mask for the time of a wait would keep SIGSYS away from a handler that runs then.
 ///
 /// # Safety
-/// `mask` is null, or a mask.
+/// As [`place::read`].
 pub(super) unsafe fn blocks_ours(mask: usize) -> bool {
-    // SAFETY: as the caller says.
-    mask >= 4096 && unsafe { (mask as *const u64).read_unaligned() } & SIGSYS_BIT != 0
+    // SAFETY: any bytes are a mask.
+    let mask = unsafe { place::read(mask as *const u64) };
+    mask.is_ok_and(|mask| mask & SIGSYS_BIT != 0)
 }
 
 /// A wait with such a mask, `at` the place of the mask among the words: with another one.
@@ -81,8 +84,8 @@ pub(super) unsafe fn wait(words: &Words, at: usize) -> isize {
     let mut changed = *words;
     let mut mask = 0u64;
     if let Some(place) = changed.get_mut(at) {
-        // SAFETY: the caller's mask.
-        mask = unsafe { (*place as *const u64).read_unaligned() } & !SIGSYS_BIT;
+        // SAFETY: the caller's mask, which was there a moment ago.
+        mask = unsafe { place::read(*place as *const u64) }.unwrap_or(0) & !SIGSYS_BIT;
         *place = (&raw const mask).addr();
     }
     let thread = thread::current();

@@ -3,6 +3,7 @@
 use crate::border;
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind, Object};
+use crate::place;
 use crate::real::{self, tail};
 use crate::state::{self, State};
 use crate::{epoll, listen, open};
@@ -354,18 +355,16 @@ unsafe fn ioctl_of_ours(
         return None;
     }
     let give = |value: u64| {
-        if errno::is_nowhere(place) {
-            return Some(Err(libc::EFAULT));
-        }
-        // SAFETY: the caller's place.
-        unsafe { *place = value as c_int };
-        Some(Ok(0))
+        // SAFETY: the program named the place for it.
+        Some(unsafe { place::write(place, &(value as c_int)) }.map(|()| 0))
     };
     match request {
-        libc::FIONBIO if errno::is_nowhere(place) => Some(Err(libc::EFAULT)),
         libc::FIONBIO => {
-            // SAFETY: the caller's place.
-            let wanted = unsafe { place.as_ref() }.is_some_and(|value| *value != 0);
+            // SAFETY: any bytes are a number.
+            let wanted = match unsafe { place::read(place) } {
+                Ok(value) => value != 0,
+                Err(error) => return Some(Err(error)),
+            };
             if kind == Kind::Listener {
                 set_nonblocking(state, object, wanted);
                 return Some(Ok(0));

@@ -1,6 +1,7 @@
 //! `getifaddrs`, and the `ioctl` requests of netdevice(7) that ask for addresses.
 
 use crate::interfaces::{self, Own, name_of};
+use crate::place;
 use crate::state::{self, State};
 use crate::{errno, real};
 use libc::{c_char, c_int, c_ulong, c_void, ifaddrs, ifconf, ifreq, sockaddr_storage};
@@ -197,7 +198,7 @@ fn put(answer: &mut ifreq, address: IpAddr) {
 /// As `ioctl`.
 unsafe fn list(state: &State, fd: c_int, argument: usize) -> c_int {
     let place = argument as *mut ifconf;
-    if errno::is_nowhere(place) {
+    if !place::can_write(place, 1) {
         errno::set(libc::EFAULT);
         return -1;
     }

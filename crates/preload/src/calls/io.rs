@@ -2,8 +2,9 @@
 
 use super::multiplex::of_timespec;
 use crate::border::{self, answer, by_name, in_parts};
-use crate::errno::{Outcome, give, give_len, is_nowhere};
+use crate::errno::{Outcome, give, give_len};
 use crate::object::{self, Found, Kind};
+use crate::place;
 use crate::poll::deadline_of;
 use crate::real::{of_libc, tail};
 use crate::state::{self, State};
@@ -414,9 +415,9 @@ unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call:
     unsafe { crate::passing::recvmsg(fd, message, call) }
 }
 
-/// The place, if there can be something.
-fn somewhere<T>(place: *mut T) -> Option<*mut T> {
-    (!is_nowhere(place)).then_some(place)
+/// The place, if it can be read.
+fn readable<T>(place: *const T) -> Option<*const T> {
+    place::can_read(place, 1).then_some(place)
 }
 
 /// # Safety
@@ -428,9 +429,7 @@ unsafe fn receive_message(
     call: c_int,
 ) -> Outcome<usize> {
     // SAFETY: as the caller says.
-    let Some(message) = (unsafe { somewhere(message).and_then(|place| place.as_mut()) }) else {
-        return Err(libc::EFAULT);
-    };
+    let message = unsafe { place::borrow(message) }?;
     let (state, object) = found;
     let slot = state.arena().own(object.slot());
     if call & libc::MSG_ERRQUEUE != 0 {
@@ -455,7 +454,7 @@ unsafe extern "C-unwind" fn sendmsg(
     call: c_int,
 ) -> ssize_t {
     // SAFETY: as the caller says.
-    let told = unsafe { somewhere(message.cast_mut()).and_then(|place| place.as_ref()) };
+    let told = unsafe { readable(message).and_then(|place| place.as_ref()) };
     let to = told.map_or((std::ptr::null(), 0), name_of);
     if object::is_ours(fd) || !to.0.is_null() || call & libc::MSG_FASTOPEN != 0 {
         // SAFETY: as the caller says.
@@ -510,8 +509,7 @@ unsafe fn send_message(
     call: c_int,
 ) -> Outcome<usize> {
     // SAFETY: as the caller says.
-    let Some(message) = (unsafe { somewhere(message.cast_mut()).and_then(|place| place.as_ref()) })
-    else {
+    let Some(message) = (unsafe { readable(message).and_then(|place| place.as_ref()) }) else {
         return Err(libc::EFAULT);
     };
     // SAFETY: as the caller says.
@@ -610,7 +608,9 @@ unsafe extern "C-unwind" fn sendfile(
         match object.kind() {
             Kind::Stream if from < 0 => Some(Err(libc::EBADF)),
             Kind::Stream if object::is_ours(from) => Some(Err(libc::EINVAL)),
-            Kind::Stream if !offset.is_null() && is_nowhere(offset) => Some(Err(libc::EFAULT)),
+            Kind::Stream if !offset.is_null() && !place::can_write(offset, 1) => {
+                Some(Err(libc::EFAULT))
+            }
             Kind::Stream => {
                 // SAFETY: the caller's place, or null.
                 let sent =

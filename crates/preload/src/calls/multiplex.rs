@@ -1,8 +1,9 @@
 //! `poll`, `select`, `epoll`.
 
 use crate::border::{self, by_name, wait, wait_by_name};
-use crate::errno::{Outcome, give, is_nowhere};
+use crate::errno::{Outcome, give};
 use crate::object::{self, Kind};
+use crate::place;
 use crate::poll::deadline_of;
 use crate::real::{self, tail};
 use crate::{epoll, poll as polling, state};
@@ -13,12 +14,12 @@ use std::time::Duration;
 /// The caller's entries.
 ///
 /// # Safety
-/// `fds` can be read and written for `n` entries, or is null.
+/// No other thread uses the entries meanwhile.
 unsafe fn entries<'a>(fds: *mut pollfd, n: nfds_t) -> Option<&'a mut [pollfd]> {
-    if is_nowhere(fds) || n > 1 << 20 {
+    if n > 1 << 20 || !place::can_write(fds, n as usize) {
         return None;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: they are there, and the caller's.
     Some(unsafe { std::slice::from_raw_parts_mut(fds, n as usize) })
 }
 
@@ -63,6 +64,20 @@ pub(super) fn of_timespec(time: &timespec) -> Outcome<Duration> {
     }
 }
 
+/// A length of time, none where the place is null.
+///
+/// # Safety
+/// As [`place::read`].
+pub(super) unsafe fn duration(time: *const timespec) -> Outcome<Option<Duration>> {
+    if time.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as the caller says; any bytes are numbers.
+    unsafe { place::read(time) }
+        .and_then(|time| of_timespec(&time))
+        .map(Some)
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
@@ -77,7 +92,7 @@ unsafe extern "C-unwind" fn ppoll(
         let entries = unsafe { entries(fds, n) }.filter(|all| polling::concerns_us(all))?;
         is_ours = true;
         // SAFETY: as the caller says.
-        let timeout = unsafe { timeout.as_ref() }.map(of_timespec).transpose();
+        let timeout = unsafe { duration(timeout) };
         let poll = |timeout| polling::poll(state, entries, deadline_of(timeout), mask);
         Some(timeout.and_then(poll))
     });
@@ -135,7 +150,10 @@ unsafe fn select_ours(
     if !unsafe { polling::select_concerns_us(n, sets) } {
         return None;
     }
-    // SAFETY: as the caller says.
+    if !timeout.is_null() && !place::can_write(timeout, 1) {
+        return Some(Err(libc::EFAULT));
+    }
+    // SAFETY: it is there, and the caller's.
     let time = unsafe { timeout.as_mut() };
     let wait = time.as_ref().map(|time| {
         let seconds = u64::try_from(time.tv_sec);
@@ -184,7 +202,7 @@ unsafe extern "C-unwind" fn pselect(
             }
             is_ours = true;
             // SAFETY: as the caller says.
-            let wait = unsafe { timeout.as_ref() }.map(of_timespec).transpose();
+            let wait = unsafe { duration(timeout) };
             // SAFETY: as the caller says.
             Some(wait.and_then(|wait| unsafe {
                 polling::select(state, n, sets, deadline_of(wait), mask)
@@ -280,7 +298,7 @@ pub(super) unsafe extern "C-unwind" fn epoll_pwait2(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as the caller says.
-    let time = match unsafe { timeout.as_ref() }.map(of_timespec).transpose() {
+    let time = match unsafe { duration(timeout) } {
         Ok(time) => time,
         Err(error) => return give(Err(error)),
     };
@@ -295,6 +313,21 @@ pub(super) unsafe extern "C-unwind" fn epoll_pwait2(
 
 /// As many events as the kernel lets one call ask for (`EP_MAX_EVENTS`).
 const MOST_EVENTS: usize = c_int::MAX as usize / size_of::<epoll_event>();
+
+/// Events that are looked for whether there is memory for them: callers with more have it.
+const LOOKED_AT: usize = 1024;
+
+/// For how many of `most` events there is memory; `None` for not even one.
+fn room_for(events: *mut epoll_event, most: usize) -> Option<usize> {
+    let mut room = most;
+    while !place::can_write(events, room.min(LOOKED_AT)) {
+        room = room.min(LOOKED_AT) / 2;
+        if room == 0 {
+            return None;
+        }
+    }
+    Some(room)
+}
 
 /// `None`: no set that was made here.
 ///
@@ -313,9 +346,9 @@ unsafe fn wait_ours(
     let most = most.filter(|n| (1..=MOST_EVENTS).contains(n))?;
     // Also a set in which nothing is ours yet: another thread may put something of ours into it
     // while this one sleeps.
-    if is_nowhere(events) {
+    let Some(most) = room_for(events, most) else {
         return Some(Err(libc::EFAULT));
-    }
+    };
     // SAFETY: as the caller says; only what is found is written.
     let events = unsafe { std::slice::from_raw_parts_mut(events, most) };
     Some(epoll::wait(state, set_fd, &set, events, how).map(|n| n as c_int))

@@ -3,6 +3,7 @@
 use crate::border;
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
+use crate::place;
 use crate::state::{self, State};
 use crate::{bound, datagrams, info, listen, options, real, wait, wishes};
 use gannet_local::options::{CONGESTION, Opt};
@@ -25,12 +26,12 @@ unsafe extern "C-unwind" fn getsockopt(
             // SAFETY: as the caller says.
             return unsafe { super::socket::getpeername(fd, value.cast(), len) };
         }
-        if errno::is_nowhere(len) {
-            return give(Err(libc::EFAULT));
-        }
-        // SAFETY: not null; the caller's.
-        let room = unsafe { *len };
-        if room > 0 && errno::is_nowhere(value) {
+        // SAFETY: any bytes are a length.
+        let room = match unsafe { place::read(len) } {
+            Ok(room) => room,
+            Err(error) => return give(Err(error)),
+        };
+        if room > 0 && !place::can_write(value.cast::<u8>(), 1) {
             return give(Err(libc::EFAULT));
         }
         let answer = get(state, &object, fd, (level, name));
@@ -47,12 +48,13 @@ unsafe extern "C-unwind" fn getsockopt(
     if let (Some(state), Some(object)) = (state::get(), object::find(fd))
         && object.kind() == Kind::Datagrams
         && (level, name) == (libc::SOL_SOCKET, libc::SO_ERROR)
-        && !value.is_null()
-        && !len.is_null()
+        && place::can_write(value.cast::<u8>(), 1)
+        // SAFETY: any bytes are a length.
+        && let Ok(room) = unsafe { place::read(len) }
         && let Some(error) = datagrams::pending_error(state, &object)
     {
         // SAFETY: the caller's places.
-        return give(unsafe { give_bytes(&error.to_ne_bytes(), *len, (value, len)) });
+        return give(unsafe { give_bytes(&error.to_ne_bytes(), room, (value, len)) });
     }
     // SAFETY: passed on.
     let got = unsafe { real::getsockopt(fd, level, name, value, len) };
@@ -99,7 +101,7 @@ enum Answer {
 }
 
 /// # Safety
-/// `value` can be written for `room` bytes, `len` for one length.
+/// The program named the places for it.
 unsafe fn give_bytes(
     bytes: &[u8],
     room: socklen_t,
@@ -111,8 +113,8 @@ unsafe fn give_bytes(
     let n = bytes.len().min(room as usize);
     // SAFETY: as the caller says.
     unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.cast::<u8>(), n);
-        *len = n as socklen_t;
+        place::write_first(value.cast(), bytes, n)?;
+        place::write(len, &(n as socklen_t))?;
     }
     Ok(0)
 }
@@ -286,16 +288,13 @@ unsafe fn number(level: c_int, (value, len): (*const c_void, socklen_t)) -> Outc
     if len == 0 {
         return Ok(0);
     }
-    if errno::is_nowhere(value) {
-        return Err(libc::EFAULT);
-    }
-    // SAFETY: not null, and long enough for either.
-    Ok(unsafe {
+    // SAFETY: any bytes are a number.
+    unsafe {
         match short {
-            true => value.cast::<u8>().read().into(),
-            false => value.cast::<c_int>().read_unaligned(),
+            true => place::read(value.cast::<u8>()).map(c_int::from),
+            false => place::read(value.cast::<c_int>()),
         }
-    })
+    }
 }
 
 /// What SYN-ACKs say must be known to the carrier before the next SYN comes.
@@ -333,10 +332,10 @@ unsafe fn set(
         return errno::of(set).map(|_| ());
     }
     if which == (libc::IPPROTO_TCP, libc::TCP_CONGESTION) {
-        if errno::is_nowhere(value) {
+        if !place::can_read(value.cast::<u8>(), len.min(16) as usize) {
             return Err(libc::EFAULT);
         }
-        // SAFETY: as the caller says.
+        // SAFETY: it is there.
         let name = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len.min(16) as usize) };
         let name = name.split(|byte| *byte == 0).next().unwrap_or(b"");
         let known = CONGESTION.iter().position(|known| known.as_bytes() == name);
@@ -349,8 +348,8 @@ unsafe fn set(
         if (len as usize) < size_of::<libc::linger>() {
             return Err(libc::EINVAL);
         }
-        // SAFETY: long enough.
-        let linger = unsafe { value.cast::<libc::linger>().read_unaligned() };
+        // SAFETY: long enough; any bytes are numbers.
+        let linger = unsafe { place::read(value.cast::<libc::linger>()) }?;
         slot.set(Opt::LingerOn, u32::from(linger.l_onoff != 0));
         slot.set(Opt::LingerSeconds, linger.l_linger as u32);
         return Ok(());

@@ -151,7 +151,6 @@ unsafe fn connect_somewhere(fd: c_int, to: *const sockaddr, len: socklen_t) -> O
         return Some(outcome);
     }
     if let Some(object) = object::find(fd).filter(|o| o.kind() == Kind::Stream)
-        && !errno::is_nowhere(to)
         // SAFETY: as the caller says.
         && unsafe { address::is_unspecified(to, len) }
     {
@@ -296,7 +295,7 @@ unsafe fn give_name(
     to: *mut sockaddr,
     len: *mut socklen_t,
 ) -> Outcome<()> {
-    if errno::is_nowhere(to) || errno::is_nowhere(len) {
+    if to.is_null() || len.is_null() {
         return Err(libc::EFAULT);
     }
     // SAFETY: as the caller says.

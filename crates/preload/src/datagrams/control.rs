@@ -2,6 +2,7 @@
 
 use super::send::{How, plainly};
 use crate::control::Parts;
+use crate::place;
 use crate::state::State;
 use gannet_local::datagram::Header;
 use gannet_local::options::Opt;
@@ -114,7 +115,7 @@ unsafe fn write_six(state: &State, slot: &OwnSlot<'_>, header: &Header, parts: &
 /// As `sendmsg`'s message.
 pub(super) unsafe fn read(message: &libc::msghdr, to: SocketAddr) -> How {
     let mut how = plainly(to);
-    if message.msg_control.is_null() {
+    if !place::can_read(message.msg_control.cast::<u8>(), message.msg_controllen) {
         return how;
     }
     // SAFETY: the C library's walk over control data, which stays within its length.

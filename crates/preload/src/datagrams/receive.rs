@@ -3,6 +3,7 @@
 use super::{control, is_connected, ready, sides, sleep, stream};
 use crate::errno::{self, Outcome};
 use crate::object::Found;
+use crate::place;
 use crate::poll::deadline_of;
 use crate::state::State;
 use crate::transfer::Pieces;
@@ -12,6 +13,7 @@ use gannet_local::options::Opt;
 use gannet_local::slot::{flags, receiver};
 use gannet_local::{Hindrance, Record};
 use libc::{c_int, sockaddr, socklen_t};
+use rustix::io::Errno;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Calls that look at our side first, for each that looks at the kernel's first.
@@ -42,20 +44,17 @@ pub(crate) unsafe fn receive_from(
 ) -> Outcome<usize> {
     let mut message = nothing_wanted();
     if !from.is_null() {
-        if len.is_null() {
-            return Err(libc::EFAULT);
-        }
         message.msg_name = from.cast();
-        // SAFETY: not null, the caller's.
-        message.msg_namelen = unsafe { *len };
+        // SAFETY: any bytes are a length.
+        message.msg_namelen = unsafe { place::read(len) }?;
         if (message.msg_namelen as c_int) < 0 {
             return Err(libc::EINVAL);
         }
     }
     let n = take(state, object, fd, (pieces, call), &mut message)?;
     if !from.is_null() {
-        // SAFETY: as above.
-        unsafe { *len = message.msg_namelen };
+        // SAFETY: the program named the place for it.
+        unsafe { place::write(len, &message.msg_namelen) }?;
     }
     Ok(n)
 }
@@ -72,9 +71,7 @@ pub(crate) unsafe fn receive_message(
     call: c_int,
 ) -> Outcome<usize> {
     // SAFETY: as the caller says.
-    let Some(message) = (unsafe { message.as_mut() }) else {
-        return Err(libc::EFAULT);
-    };
+    let message = unsafe { place::borrow(message) }?;
     // SAFETY: as the caller says.
     let pieces = unsafe { Pieces::many(message.msg_iov, message.msg_iovlen) }?;
     take(state, object, fd, (&pieces, call), message)
@@ -205,6 +202,7 @@ fn ours_next(
                 }
             }
             Err(Hindrance::Wait) => return None,
+            Err(Hindrance::File(Errno::FAULT)) => return Some(Err(libc::EFAULT)),
             Err(_) if slot.receiver() & receiver::SHUT != 0 => return Some(Ok(0)),
             // Nobody carries it any more: the kernel's side goes on.
             Err(_) => {

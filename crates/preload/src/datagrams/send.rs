@@ -14,6 +14,7 @@ use gannet_local::slot::flags;
 use gannet_local::{Hindrance, Span};
 use libc::{c_int, sockaddr, socklen_t};
 use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
 use std::net::{IpAddr, SocketAddr};
 
 /// Longest payloads, as IPv4's and IPv6's headers leave room for.
@@ -356,6 +357,7 @@ fn record_of(
             Ok(_) => return Ok(()),
             Err(Hindrance::Wait) if !blocks => return Err(libc::EAGAIN),
             Err(Hindrance::Wait) => sleep::for_room(state, object, deadline)?,
+            Err(Hindrance::File(Errno::FAULT)) => return Err(libc::EFAULT),
             Err(_) => return Err(libc::ENETDOWN),
         }
     }

@@ -4,6 +4,7 @@
 use super::{is_connected, send, sides, stream};
 use crate::errno::{self, Outcome};
 use crate::object::Found;
+use crate::place;
 use crate::state::{State, Whose};
 use crate::{address, options, real};
 use gannet_local::datagram::{Header, What};
@@ -87,10 +88,9 @@ pub(crate) unsafe fn set(
     if (level, name) == (libc::IPPROTO_IPV6, options::IPV6_ADDRFORM)
         && is_connected(&slot)
         && len as usize >= size_of::<c_int>()
-        && !errno::is_nowhere(value)
+        // SAFETY: long enough; any bytes are a number.
+        && let Ok(family) = unsafe { place::read(value.cast::<c_int>()) }
     {
-        // SAFETY: long enough, not null.
-        let family = unsafe { value.cast::<c_int>().read_unaligned() };
         return options::become_ipv4(&slot, true, family).map(|()| 0);
     }
     // SAFETY: as the caller says.
@@ -139,15 +139,12 @@ unsafe fn group_of(
     (value, len): (*const c_void, socklen_t),
 ) -> Option<Group> {
     let len = len as usize;
-    if value.is_null() {
-        return None;
-    }
     match which {
         (libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP | libc::IP_DROP_MEMBERSHIP)
             if len >= size_of::<libc::ip_mreq>() =>
         {
-            // SAFETY: long enough.
-            let asked = unsafe { value.cast::<libc::ip_mreq>().read_unaligned() };
+            // SAFETY: long enough; any bytes are addresses.
+            let asked = unsafe { place::read(value.cast::<libc::ip_mreq>()) }.ok()?;
             let ip = |address: libc::in_addr| Ipv4Addr::from(u32::from_be(address.s_addr));
             let at = ip(asked.imr_interface);
             let ours = state.whose(at.into()) == Whose::Ours;
@@ -164,8 +161,8 @@ unsafe fn group_of(
         (libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP | libc::IPV6_DROP_MEMBERSHIP)
             if len >= size_of::<libc::ipv6_mreq>() =>
         {
-            // SAFETY: long enough.
-            let asked = unsafe { value.cast::<libc::ipv6_mreq>().read_unaligned() };
+            // SAFETY: as above.
+            let asked = unsafe { place::read(value.cast::<libc::ipv6_mreq>()) }.ok()?;
             let what = match which.1 == libc::IPV6_ADD_MEMBERSHIP {
                 true => What::Join,
                 false => What::Leave,
@@ -179,12 +176,12 @@ unsafe fn group_of(
         (libc::IPPROTO_IP | libc::IPPROTO_IPV6, MCAST_JOIN_GROUP | MCAST_LEAVE_GROUP)
             if len >= size_of::<GroupRequest>() =>
         {
-            // SAFETY: long enough.
-            let asked = unsafe { value.cast::<GroupRequest>().read_unaligned() };
-            let place = (&raw const asked.group).cast();
+            // SAFETY: as above.
+            let asked = unsafe { place::read(value.cast::<GroupRequest>()) }.ok()?;
+            let group = (&raw const asked.group).cast();
             let size = size_of::<libc::sockaddr_storage>() as socklen_t;
             // SAFETY: a place of our own, as long as said.
-            let group = unsafe { address::read(place, size) }.ok()??;
+            let group = unsafe { address::read(group, size) }.ok()??;
             let what = match which.1 {
                 MCAST_JOIN_GROUP => What::Join,
                 _ => What::Leave,

@@ -6,7 +6,8 @@
 //! so that strings and pointers lie in memory of their own, which the parent gives back.
 
 use super::variables::{FILE, NAME};
-use crate::{border, errno};
+use crate::border;
+use crate::place;
 use gannet_image::{HEAD, Image};
 use libc::{c_char, c_int};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -125,22 +126,18 @@ pub(crate) unsafe fn take_over(
     argv: *const *const c_char,
 ) -> Option<TakeOver> {
     let loader = LOADER.get()?.as_ref()?;
-    if errno::is_nowhere(path) || (errno::is_nowhere(argv) && !argv.is_null()) {
-        return None;
-    }
+    // SAFETY: as the caller says.
+    let given = unsafe { place::string(path) }?;
     // SAFETY: as the caller says.
     let own = unsafe { border::program_if_named(path) };
-    // SAFETY: as the caller says.
-    let path = own.unwrap_or_else(|| unsafe { CStr::from_ptr(path) });
+    let path = own.unwrap_or(given);
     let mut head = [0; HEAD];
     let mut kind = look(path, &mut head)?;
-    let mut count = 0;
-    // SAFETY: as the caller says.
-    unsafe {
-        while !argv.is_null() && !(*argv.add(count)).is_null() {
-            count += 1;
-        }
-    }
+    let count = match argv.is_null() {
+        true => 0,
+        // SAFETY: as the caller says.
+        false => unsafe { place::strings(argv) }?,
+    };
     let mut memory = Memory::new(count + WORDS_MAX + 1)?;
     let mut program = memory.add(&[path.to_bytes()])?;
     // Words that scripts put before the arguments, the last one first; its own path is the first.
@@ -194,11 +191,11 @@ pub(crate) unsafe fn take_over(
 /// # Safety
 /// As the call's.
 pub(crate) unsafe fn path_at(at: c_int, path: *const c_char, flags: usize) -> Option<CString> {
-    if errno::is_nowhere(path) || flags & !(libc::AT_EMPTY_PATH as usize) != 0 {
+    if flags & !(libc::AT_EMPTY_PATH as usize) != 0 {
         return None;
     }
     // SAFETY: as the caller says.
-    let path = unsafe { CStr::from_ptr(path) };
+    let path = unsafe { place::string(path) }?;
     if at == libc::AT_FDCWD || path.to_bytes().starts_with(b"/") {
         return Some(path.to_owned()).filter(|path| !path.is_empty());
     }
