@@ -389,3 +389,18 @@ macro_rules! tail {
     };
 }
 pub(crate) use tail;
+
+/// A function that the C library does at once for descriptors that are none of ours: most are not,
+/// and this is all that their calls cost. For the others there is `$ours`, with the same arguments.
+macro_rules! unless_foreign {
+    ($ours:ident, $name:ident($first:expr $(, $further:expr)*)) => {
+        // SAFETY: the caller's arguments, as they came.
+        unsafe {
+            match crate::border::is_foreign($first) {
+                true => crate::real::of_libc::$name($first $(, $further)*),
+                false => $ours($first $(, $further)*),
+            }
+        }
+    };
+}
+pub(crate) use unless_foreign;

@@ -71,6 +71,14 @@ fn end(thread: &Thread) {
     }
 }
 
+/// Whether a call by name at descriptor `fd` is the C library's at once. (Should another thread
+/// make it ours meanwhile the border sees that.)
+#[inline(always)]
+pub(crate) fn is_foreign(fd: c_int) -> bool {
+    let is_inside = || super::is_raised() && thread::current().inside.load(Relaxed) != 0;
+    !object::is_ours(fd) && !is_inside()
+}
+
 /// Answers a call by name at descriptor `fd`. `None`: the C library's function is to be called, for
 /// a descriptor that is not ours or to sleep.
 #[inline]

@@ -6,7 +6,7 @@ use crate::errno::{Outcome, give, give_len};
 use crate::object::{self, Found, Kind};
 use crate::place;
 use crate::poll::deadline_of;
-use crate::real::{of_libc, tail};
+use crate::real::{of_libc, tail, unless_foreign};
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
 use crate::{address, control, datagrams, error_queue, note};
@@ -129,6 +129,13 @@ fn and_rest(fd: c_int, (place, done): (usize, usize), rest: impl FnOnce() -> ssi
 
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
+    unless_foreign!(read_ours, read(fd, to, len))
+}
+
+/// # Safety
+/// As `read`.
+#[inline(never)]
+unsafe fn read_ours(fd: c_int, to: *mut c_void, len: size_t) -> ssize_t {
     let ours = by_name(fd, || {
         let found = stream(fd)?;
         read_some(&found, fd, &Pieces::one(to.cast(), len), 0)
@@ -141,6 +148,13 @@ pub(super) unsafe extern "C-unwind" fn read(fd: c_int, to: *mut c_void, len: siz
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
+    unless_foreign!(write_ours, write(fd, from, len))
+}
+
+/// # Safety
+/// As `write`.
+#[inline(never)]
+unsafe fn write_ours(fd: c_int, from: *const c_void, len: size_t) -> ssize_t {
     let (ours, is_left) = in_parts(fd, || {
         let found = stream(fd)?;
         send(&found, fd, &Pieces::one(from.cast_mut().cast(), len), 0)
@@ -159,6 +173,13 @@ unsafe extern "C-unwind" fn write(fd: c_int, from: *const c_void, len: size_t) -
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
+    unless_foreign!(readv_ours, readv(fd, iov, n))
+}
+
+/// # Safety
+/// As `readv`.
+#[inline(never)]
+unsafe fn readv_ours(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
     let ours = by_name(fd, || {
         let found = stream(fd)?;
         // SAFETY: as the caller says.
@@ -172,6 +193,13 @@ unsafe extern "C-unwind" fn readv(fd: c_int, iov: *const libc::iovec, n: c_int) 
 
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn writev(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
+    unless_foreign!(writev_ours, writev(fd, iov, n))
+}
+
+/// # Safety
+/// As `writev`.
+#[inline(never)]
+unsafe fn writev_ours(fd: c_int, iov: *const libc::iovec, n: c_int) -> ssize_t {
     let ours = by_name(fd, || {
         let found = stream(fd)?;
         // SAFETY: as the caller says.
@@ -281,6 +309,13 @@ pub(super) unsafe extern "C-unwind" fn recv(
     len: size_t,
     call: c_int,
 ) -> ssize_t {
+    unless_foreign!(recv_ours, recv(fd, to, len, call))
+}
+
+/// # Safety
+/// As `recv`.
+#[inline(never)]
+unsafe fn recv_ours(fd: c_int, to: *mut c_void, len: size_t, call: c_int) -> ssize_t {
     let (ours, is_left) = in_parts(fd, || {
         let found = stream(fd)?;
         receive(&found, fd, &Pieces::one(to.cast(), len), call)
