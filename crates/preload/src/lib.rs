@@ -7,6 +7,7 @@
 //! * `open.rs`, `bound.rs`, `listen.rs`: `bind`, `listen`, `connect`, `accept` at addresses of ours
 //! * `disconnect.rs`: `connect` to nothing; `descriptors.rs`: `connect` where they have run out
 //! * `transfer.rs`, `files.rs`: bytes; `wait.rs`, `lead.rs`: sleeping
+//! * `exclusive.rs`: sleeping in `accept` beside other processes
 //! * `place.rs`: arguments of calls, which may lead nowhere
 //! * `epoll.rs`, `poll.rs`: readiness of ours beside the kernel's
 //! * `control.rs`, `error_queue.rs`: control data of messages, completions of `MSG_ZEROCOPY`
@@ -39,6 +40,7 @@ mod disconnect;
 mod epoll;
 mod errno;
 mod error_queue;
+mod exclusive;
 mod files;
 mod info;
 mod interfaces;

@@ -260,7 +260,7 @@ pub(crate) fn accept(state: &State, object: &Found, fd: c_int, wanted: c_int) ->
         if !blocks {
             return Err(libc::EAGAIN);
         }
-        match crate::poll::wait_for_listener(object, fd, deadline) {
+        match crate::poll::wait_for_listener(state, object, fd, deadline) {
             Err(libc::EINTR) => wait::interrupted(deadline.is_none())?,
             other => other?,
         }

@@ -5,6 +5,7 @@ mod sleep;
 use crate::datagrams;
 use crate::epoll::{is_direct, ready_events};
 use crate::errno::{self, Outcome};
+use crate::exclusive;
 use crate::lead::Lead;
 use crate::object::{self, Found, Kind};
 use crate::place;
@@ -238,6 +239,7 @@ fn questions(
 
 /// Waits until one of a listener's sides has a connection.
 pub(crate) fn wait_for_listener(
+    state: &State,
     object: &Found,
     fd: c_int,
     deadline: Option<Instant>,
@@ -254,6 +256,16 @@ pub(crate) fn wait_for_listener(
         && is_hung_up(fd)
     {
         first.fd = -1;
+    }
+    let is_shared = || {
+        state
+            .arena()
+            .has_other_holder(state.holder(), object.slot())
+    };
+    if is_shared()
+        && let Some(slept) = exclusive::sleep(&fds, deadline)
+    {
+        return slept;
     }
     let time = left(deadline);
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -60,14 +60,18 @@ impl Arena {
         // Two that go at once would each find that the other is gone. The lock cannot be this
         // thread's: an interrupted call keeps the descriptor in use.
         let held = self.own(n).hold_write();
-        let others = self
-            .candidates(n)
-            .any(|other| other != holder && self.holds(other, n));
+        let others = self.has_other_holder(holder, n);
         if others {
             self.let_go(holder, n);
         }
         drop(held);
         !others
+    }
+
+    /// Whether another process than `holder` holds slot `n`.
+    pub fn has_other_holder(&self, holder: usize, n: u32) -> bool {
+        self.candidates(n)
+            .any(|other| other != holder && self.holds(other, n))
     }
 
     pub(crate) fn holds(&self, holder: usize, n: u32) -> bool {

@@ -48,7 +48,7 @@ pub(crate) use gate::kernel as system_call;
 pub(crate) use gate::kernel_unless_kept;
 pub(crate) use hosted::{Hosted, host, program_if_named};
 pub(crate) use names::{
-    WOULD_SLEEP, answer, begin_by_name, begin_rest, by_name, end_rest, enter, has_looked, in_parts,
-    is_foreign, is_rest, leave, leaves_rest, sleeping_call, stay_here, wait, wait_by_name,
-    waiting_call,
+    WOULD_SLEEP, answer, begin_by_name, begin_rest, by_name, end_rest, enter, gives_up_sleep,
+    has_looked, in_parts, is_foreign, is_rest, leave, leaves_rest, sleeping_call, stay_here, wait,
+    wait_by_name, waiting_call,
 };

@@ -210,6 +210,11 @@ pub(crate) fn has_looked() -> bool {
     }
 }
 
+/// Whether a call by name is given up where it would sleep.
+pub(crate) fn gives_up_sleep() -> bool {
+    super::is_raised() && is_to_sleep_elsewhere(thread::current())
+}
+
 fn is_to_sleep_elsewhere(thread: &Thread) -> bool {
     thread.inside.load(Relaxed) == 0
         && thread.busy.load(Relaxed) != 0

@@ -20,7 +20,7 @@
 use super::stdio;
 use crate::object::{self, Kind};
 use crate::state::{self, State};
-use crate::{border, datagrams, epoll, loader, real};
+use crate::{border, datagrams, epoll, exclusive, loader, real};
 use gannet_local::service::{self, Question};
 use gannet_local::{Made, UNKNOWN};
 use libc::{c_char, c_int, pid_t};
@@ -135,6 +135,7 @@ fn begin_child() {
     drop(forking);
     take_entry(state, made);
     object::after_fork();
+    exclusive::after_fork();
 }
 
 /// Whether the C library's `fork` is under way in this thread: it runs the handlers itself.
