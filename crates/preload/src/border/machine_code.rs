@@ -58,6 +58,29 @@ fn is_stack_move(code: [u8; 5]) -> bool {
     matches!(code, [0x48 | 0x4c, 0x89 | 0x8b, how, 0x24, _] if how & 0xc7 == 0x44)
 }
 
+/// Whether the five bytes of `mov $n,%eax` may be the end of a longer instruction, by what is
+/// before them: `mov $n,%r8d`, `mov n(%r8),%rdi`, `movzbl n(%r8),%edi`, `movl $n,-72(%rbp)`.
+fn may_be_longer(before: &[u8]) -> bool {
+    const RELATIVE_TO_R8: u8 = 0xf1;
+    const WITH_NUMBER: [u8; 4] = [0xc7, 0x81, 0x69, 0xf7];
+    let has_short_offset = |how: u8| how >> 6 == 1;
+    match before {
+        // A prefix.
+        [.., 0x40..=0x4f | 0x66] => true,
+        // 0xb8 says which registers, a number of four bytes follows.
+        [.., prefix, 0x03..=0x8f] if prefix & RELATIVE_TO_R8 == 0x41 => true,
+        [.., 0x0f, 0xaf | 0xb6 | 0xb7 | 0xbe | 0xbf] => true,
+        // 0xb8 is a distance, and the number is what is stored there.
+        [.., operation, how] if WITH_NUMBER.contains(operation) && has_short_offset(*how) => true,
+        [.., operation, how, _]
+            if WITH_NUMBER.contains(operation) && has_short_offset(*how) && how & 7 == 4 =>
+        {
+            true
+        }
+        _ => false,
+    }
+}
+
 /// Whether a function ends here, with two bytes behind it that are never executed.
 fn is_end(code: &[u8]) -> bool {
     let padding = code.get(1..3).unwrap_or(&[]);
@@ -94,7 +117,8 @@ fn site(code: &[u8], at: usize, base: usize) -> Option<Site> {
         let is_it = code.get(from..)?.starts_with(opcode);
         is_it.then_some(from)
     };
-    let fixed = before(5, &[0xb8]).map(|from| (from, from + 1));
+    let fixed = before(5, &[0xb8]).filter(|from| !code.get(..*from).is_some_and(may_be_longer));
+    let fixed = fixed.map(|from| (from, from + 1));
     let fixed = fixed.or_else(|| before(7, &[0x48, 0xc7, 0xc0]).map(|from| (from, from + 3)));
     if let Some((from, place)) = fixed
         && let Some(n) = number(place)
@@ -186,6 +210,43 @@ mod tests {
         }
         // No call has that number: the bytes may be part of something else.
         assert_eq!(between(&[0xb8, 0, 0, 0, 1], &[]), None);
+    }
+
+    #[test]
+    fn no_number_at_the_end_of_a_longer_instruction() {
+        for before in [
+            // mov $4,%r8d; mov $4,%r8w
+            &[0x41, 0xb8, 4, 0, 0, 0][..],
+            &[0x66, 0x41, 0xb8, 4, 0, 0, 0],
+            // mov 0x104(%r8),%rdi; lea 0x104(%r8),%rdi
+            &[0x49, 0x8b, 0xb8, 4, 1, 0, 0],
+            &[0x49, 0x8d, 0xb8, 4, 1, 0, 0],
+            // movzbl 0x104(%r8),%edi
+            &[0x41, 0x0f, 0xb6, 0xb8, 4, 1, 0, 0],
+            // movl $4,-72(%rbp); movl $4,-72(%rsp); cmpl $4,-72(%rbp); imul $4,-72(%rbp),%edi
+            &[0xc7, 0x45, 0xb8, 4, 0, 0, 0],
+            &[0xc7, 0x44, 0x24, 0xb8, 4, 0, 0, 0],
+            &[0x81, 0x7d, 0xb8, 4, 0, 0, 0],
+            &[0x69, 0x7d, 0xb8, 4, 0, 0, 0],
+        ] {
+            assert_eq!(between(before, &[]), None, "{before:02x?}");
+            // What is behind is not in doubt: test %rax,%rax
+            let behind = between(before, &[0x48, 0x85, 0xc0]);
+            assert_eq!(behind.map(|site| site.call), Some(Call::Variable(3)));
+        }
+        // xor %edi,%edi; mov %rsi,%rdi; pop %rdi; call
+        for before in [
+            &[0x31, 0xff][..],
+            &[0x48, 0x89, 0xf7],
+            &[0x5f],
+            &[0xe8, 1, 2, 0, 0],
+        ] {
+            let code = [before, &[0xb8, 1, 0, 0, 0]].concat();
+            assert_eq!(
+                between(&code, &[]).map(|site| site.call),
+                Some(Call::Number(1))
+            );
+        }
     }
 
     #[test]
