@@ -129,6 +129,10 @@ pub mod buffers {
 
 const _: () = assert!((Opt::Backlog as usize) < crate::layout::slot::OPTION_COUNT);
 
+/// All options of a socket, as its slot has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options([u32; crate::layout::slot::OPTION_COUNT]);
+
 /// The names that [`Opt::Congestion`] counts, as `TCP_CONGESTION` has them.
 pub const CONGESTION: [&str; 4] = ["cubic", "reno", "dctcp", "bbr"];
 
@@ -136,6 +140,11 @@ impl PeerSlot<'_> {
     /// An option, `None` while it was never set.
     pub fn get(&self, option: Opt) -> Option<u32> {
         self.option(option as usize).checked_sub(1)
+    }
+
+    /// All of them.
+    pub fn options(&self) -> Options {
+        Options(std::array::from_fn(|n| self.option(n)))
     }
 
     /// Whether an option is set to something other than 0.
@@ -186,8 +195,13 @@ impl OwnSlot<'_> {
 
     /// Takes over all options of another slot, a listener's for what it accepted.
     pub fn inherit_options(&self, of: PeerSlot<'_>) {
-        for n in 0..crate::layout::slot::OPTION_COUNT {
-            self.set_option(n, of.option(n));
+        self.set_options(&of.options());
+    }
+
+    /// Sets all options, and those that were never set to that.
+    pub fn set_options(&self, to: &Options) {
+        for (n, value) in to.0.iter().enumerate() {
+            self.set_option(n, *value);
         }
         self.note_low_water();
         self.turn_options();

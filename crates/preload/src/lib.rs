@@ -13,7 +13,7 @@
 //! * `control.rs`, `error_queue.rs`: control data of messages, completions of `MSG_ZEROCOPY`
 //! * `passing.rs`: descriptors from other processes; `calls/process.rs`: fork and exec
 //! * `options.rs`, `info.rs`: socket options, `TCP_INFO`; `wishes.rs`: which of them are the
-//!   program's own; `datagrams.rs`: UDP
+//!   program's own; `fresh.rs`: sockets without any; `datagrams.rs`: UDP
 //! * `border/`: system calls that are made without a name: the program's own, the C library's
 //! * `loader/`: static programs, into which ld.so does not bring this library
 //! * `interfaces.rs`: our addresses among those of interfaces
@@ -42,6 +42,7 @@ mod errno;
 mod error_queue;
 mod exclusive;
 mod files;
+mod fresh;
 mod info;
 mod interfaces;
 mod lead;

@@ -2,6 +2,7 @@
 //! socket. `listen.rs` is the other side.
 
 use crate::errno::{self, Outcome};
+use crate::fresh;
 use crate::object::{self, Found, Kind};
 use crate::real;
 use crate::state::{State, Whose};
@@ -196,7 +197,7 @@ pub(crate) fn connect(state: &State, fd: c_int, to: SocketAddr) -> Option<Outcom
         Err(error) => return Some(Err(error)),
     };
     let flags = socket_flags(fd);
-    let opened_now = || open(state, local, to, whose, (fd, flags));
+    let opened_now = || open(state, local, to, whose, (fd, plain, flags));
     let outcome = match opened_now() {
         Err(libc::EMFILE) => with_room(opened_now).map_err(errno::raw).flatten(),
         other => other,
@@ -262,7 +263,7 @@ fn open(
     local: SocketAddr,
     to: SocketAddr,
     whose: Whose,
-    (fd, socket): (c_int, SocketFlags),
+    (fd, plain, socket): (c_int, Plain, SocketFlags),
 ) -> Outcome<Option<(meet::Met, bool)>> {
     let wish = Wish {
         local,
@@ -289,7 +290,7 @@ fn open(
     }
     // The SYN leaves with what the program has set.
     let met = meet::prepare(state.peers(), state.holder(), wish, true).map_err(errno::raw)?;
-    options::copy_from_kernel(fd, &state.arena().own(met.slot));
+    fresh::copy_options(fd, plain, &state.arena().own(met.slot));
     match meet::connect(
         state.peers(),
         state.holder(),
@@ -323,10 +324,10 @@ fn opened(
 ) -> Outcome<()> {
     let slot = state.arena().own(met.slot);
     slot.set_flags(listen::family_flags(plain));
-    if !carried {
-        options::copy_from_kernel(fd, &slot);
+    let may_have_set = carried || fresh::copy_options(fd, plain, &slot);
+    if may_have_set {
+        options::copy_times_to(fd, &met.fd);
     }
-    options::copy_times_to(fd, &met.fd);
     let object = object::new(Kind::Stream, met.slot);
     object
         .connecting

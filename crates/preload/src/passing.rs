@@ -9,6 +9,7 @@
 
 use crate::border;
 use crate::errno::{self, Outcome};
+use crate::fresh;
 use crate::object::{self, Found, Kind};
 use crate::place;
 use crate::real::{self, tail};
@@ -25,13 +26,14 @@ use std::net::SocketAddr;
 /// # Safety
 /// As the C library's.
 pub(crate) unsafe fn sendmsg(fd: c_int, message: *const libc::msghdr, call: c_int) -> ssize_t {
-    // SAFETY: as the caller says.
-    if let (Some(state), Some(message)) = (state::get(), unsafe { message.as_ref() })
+    // SAFETY: any bytes are a message.
+    if let (Some(state), Ok(message)) = (state::get(), unsafe { place::read(message) })
         && message.msg_controllen > 0
     {
         let _busy = border::enter();
         // SAFETY: a message of the caller's.
-        for passed in unsafe { descriptors(message) } {
+        for passed in unsafe { descriptors(&message) } {
+            fresh::forget(passed);
             if let Some(object) = object::find(passed) {
                 hand_over(state, &object);
             }

@@ -61,6 +61,32 @@ pub(crate) fn inline_write(fd: i32, data: &[u8]) -> Ret {
     )
 }
 
+/// `setsockopt` of a number.
+pub(crate) fn inline_set_int(fd: i32, level: i32, name: i32, value: i32) -> Ret {
+    far::here(fd);
+    let place = std::ptr::from_ref(std::hint::black_box(&value)).addr();
+    let outcome: isize;
+    // SAFETY: a place of our own, as long as said; the kernel changes no registers but these.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") libc::SYS_setsockopt as isize => outcome,
+            in("rdi") fd as usize,
+            in("rsi") level as usize,
+            in("rdx") name as usize,
+            in("r10") place,
+            in("r8") size_of::<i32>(),
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    match outcome {
+        -4095..0 => Ret::Errno(-outcome as i32),
+        value => Ret::Value(value as i64),
+    }
+}
+
 /// `poll` of one descriptor, with a time-out in milliseconds: the count, and what was found.
 pub(crate) fn inline_poll(fd: i32, events: i16, timeout: i32) -> (Ret, i16) {
     far::here(fd);

@@ -6,6 +6,69 @@ use crate::talk::{Talk, queued, take, wait_for};
 use libc::{IPPROTO_IP, IPPROTO_TCP, SOL_SOCKET};
 
 pub(super) const CASES: &[Case] = &[
+    case("options/set-before-connect", |t| {
+        before_connect(t, |fd| {
+            sys::set_int(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+        });
+    }),
+    case("options/set-before-connect-by-number", |t| {
+        before_connect(t, |fd| {
+            t.saw(
+                "set",
+                sys::inline_set_int(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1),
+            );
+        });
+    }),
+    case("options/set-before-connect-by-a-duplicate", |t| {
+        for duplicate in [
+            |fd| sys::dup(fd).fd(),
+            |fd| sys::dup2(fd, 99).fd(),
+            |fd| sys::fcntl(fd, libc::F_DUPFD, 100).fd(),
+            |fd| sys::inline_call(libc::SYS_dup, fd).fd(),
+        ] {
+            before_connect(t, |fd| {
+                let other = duplicate(fd);
+                sys::set_int(other, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+                sys::close(other);
+            });
+        }
+    }),
+    case("options/set-before-connect-in-a-child", |t| {
+        for fork in [|work| sys::fork(work), |work| sys::inline_fork(work)] {
+            before_connect(t, |fd| {
+                let pid = fork(Box::new(move || {
+                    sys::set_int(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+                    0
+                }));
+                sys::waitpid(pid, 0);
+            });
+        }
+    }),
+    case("options/set-before-connect-after-a-message", |t| {
+        before_connect(t, |fd| {
+            let (_, [a, b]) = sys::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+            sys::sendmsg(a, &[b"x"], None, &[fd], 0);
+            let other = sys::recvmsg(b, &[1], 0, 64).descriptors;
+            for other in other {
+                sys::set_int(other, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+            }
+        });
+    }),
+    case("options/of-another-socket-with-its-number", |t| {
+        before_connect(t, |fd| {
+            sys::set_int(fd, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+            sys::close(fd);
+            t.saw(
+                "again",
+                sys::socket(libc::AF_INET, libc::SOCK_STREAM, 0).fd() == fd,
+            );
+        });
+        before_connect(t, |fd| {
+            let other = t.tcp();
+            sys::set_int(other, IPPROTO_TCP, libc::TCP_NODELAY, 1);
+            sys::dup2(other, fd);
+        });
+    }),
     case("tcp/TCP_NOTSENT_LOWAT-connected", |t| {
         let (client, _server) = t.pair();
         let name = libc::TCP_NOTSENT_LOWAT;
@@ -203,6 +266,23 @@ fn times_are_taken(client: i32, server: i32, name: i32) {
         let message = sys::recvmsg(server, &[1], 0, 16);
         message.control.contains(&(SOL_SOCKET, name))
     });
+}
+
+/// What a connection has that `before` was done to.
+fn before_connect(t: &Talk, before: impl FnOnce(i32)) {
+    let (listener, address) = t.listener();
+    let fd = t.tcp();
+    before(fd);
+    t.saw("connect", sys::connect(fd, address));
+    for name in [libc::TCP_NODELAY, libc::TCP_CORK, libc::TCP_KEEPCNT] {
+        t.saw("get", sys::get_int(fd, IPPROTO_TCP, name));
+    }
+    for name in [libc::SO_KEEPALIVE, libc::SO_RCVLOWAT, libc::SO_REUSEADDR] {
+        t.saw("get", sys::get_int(fd, SOL_SOCKET, name));
+    }
+    t.saw("ttl", sys::get_int(fd, IPPROTO_IP, libc::IP_TTL));
+    sys::close(fd);
+    sys::close(listener);
 }
 
 /// What an option adds that asks for times.

@@ -14,9 +14,11 @@ fn is_for_us(n: c_long, first: usize) -> bool {
         libc::SYS_close_range | libc::SYS_execve => true,
         libc::SYS_poll | libc::SYS_ppoll | libc::SYS_select | libc::SYS_pselect6 => true,
         libc::SYS_splice | libc::SYS_sendfile => true,
-        libc::SYS_dup2 | libc::SYS_dup3 | libc::SYS_connect | libc::SYS_listen => true,
+        libc::SYS_dup | libc::SYS_dup2 | libc::SYS_dup3 | libc::SYS_connect | libc::SYS_listen => {
+            true
+        }
         libc::SYS_bind | libc::SYS_sendmsg | libc::SYS_recvmsg | libc::SYS_epoll_ctl => true,
-        libc::SYS_socket | libc::SYS_sendto | libc::SYS_sendmmsg => true,
+        libc::SYS_socket | libc::SYS_setsockopt | libc::SYS_sendto | libc::SYS_sendmmsg => true,
         libc::SYS_epoll_create1 => true,
         _ => object::is_ours(first as c_int),
     }

@@ -2,6 +2,7 @@
 
 use crate::border;
 use crate::errno::{self, Outcome, give};
+use crate::fresh;
 use crate::object::{self, Found, Kind, Object};
 use crate::place;
 use crate::real::{self, tail};
@@ -189,6 +190,7 @@ unsafe extern "C-unwind" fn closefrom(first: c_int) {
 
 /// After the kernel made `new` of `fd`.
 fn duplicated(fd: c_int, new: c_int) -> c_int {
+    fresh::forget(fd);
     if new < 0 || new == fd {
         return new;
     }
@@ -248,6 +250,9 @@ unsafe extern "C-unwind" fn dup3(fd: c_int, to: c_int, how: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
     if !object::is_ours(fd) {
+        if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+            fresh::forget(fd);
+        }
         return tail!(fcntl(fd, command, argument));
     }
     let _busy = border::enter();

@@ -2,6 +2,7 @@
 
 use crate::border;
 use crate::errno::{self, Outcome, give};
+use crate::fresh;
 use crate::object::{self, Found, Kind};
 use crate::place;
 use crate::state::{self, State};
@@ -212,6 +213,7 @@ unsafe extern "C-unwind" fn setsockopt(
     len: socklen_t,
 ) -> c_int {
     let _busy = border::enter();
+    fresh::forget(fd);
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
         // SAFETY: passed on.
         let set = unsafe { real::setsockopt(fd, level, name, value, len) };

@@ -18,6 +18,7 @@
 //! the child.)
 
 use super::stdio;
+use crate::fresh;
 use crate::object::{self, Kind};
 use crate::state::{self, State};
 use crate::{border, datagrams, epoll, exclusive, loader, real};
@@ -53,6 +54,7 @@ pub(crate) fn prepare_forks() {
 extern "C" fn before() {
     // Handlers wait until the locks are given back.
     let _ = border::begin_by_name();
+    fresh::forget_all();
     let Some(state) = state::get() else { return };
     let entry = enter_child(state);
     // In the order that the module's text gives.

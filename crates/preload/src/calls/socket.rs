@@ -3,6 +3,7 @@
 use crate::border;
 use crate::disconnect::disconnect;
 use crate::errno::{self, Outcome, give};
+use crate::fresh;
 use crate::listen::{self as listening, Accepted};
 use crate::object::{self, Found, Kind};
 use crate::open;
@@ -23,6 +24,7 @@ unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) 
     // SAFETY: no pointers.
     let fd = unsafe { real::socket(domain, kind, protocol) };
     wishes::forget(fd);
+    fresh::remember(fd, domain, kind);
     if let Some(state) = state::get().filter(|state| state.arena().log_wanted())
         && fd >= 0
     {
