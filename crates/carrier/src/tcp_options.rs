@@ -3,13 +3,12 @@
 //!
 //! A value out of range is the program's business, whose library has checked it: such an option
 //! stays as it was. Not passed on, because the stack has no such thing: `TCP_QUICKACK` and
-//! `TCP_DEFER_ACCEPT`, `TCP_LINGER2`, `TCP_WINDOW_CLAMP`, `TCP_NOTSENT_LOWAT`, `SO_PRIORITY`,
-//! `SO_MARK`.
+//! `TCP_DEFER_ACCEPT`, `TCP_LINGER2`, `TCP_WINDOW_CLAMP`, `SO_PRIORITY`, `SO_MARK`.
 
 use gannet::{CongestionControl, Connect, Host, TcpListener, TcpStream};
-use gannet_local::Opt;
 use gannet_local::options::{CONGESTION, buffers};
 use gannet_local::slot::PeerSlot;
+use gannet_local::{Opt, carrier_share};
 use std::io;
 use std::time::Duration;
 
@@ -62,7 +61,7 @@ pub(crate) fn listen(listener: &TcpListener, slot: PeerSlot<'_>) -> io::Result<(
 }
 
 /// The options that [`set`] passes on, to tell whether any of them has changed.
-pub(crate) type Known = [Option<u32>; 14];
+pub(crate) type Known = [Option<u32>; 15];
 
 /// What `peer` has set of them.
 pub(crate) fn known(peer: PeerSlot<'_>) -> Known {
@@ -81,6 +80,7 @@ pub(crate) fn known(peer: PeerSlot<'_>) -> Known {
         Opt::SendBuffer,
         Opt::ReceiveBuffer,
         Opt::BuffersSet,
+        Opt::NOT_SENT_LOW_WATER,
     ]
     .map(|option| peer.get(option))
 }
@@ -121,6 +121,9 @@ pub(crate) fn set(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
     }
     if let Some(bytes) = receive_buffer(peer) {
         tcp.set_receive_buffer(bytes)?;
+    }
+    if peer.get(Opt::NOT_SENT_LOW_WATER).is_some() {
+        tcp.set_unsent_max(peer.not_sent_low_water().map(carrier_share))?;
     }
     Ok(())
 }

@@ -369,6 +369,16 @@ impl TcpStream {
         self.set_option(TcpOption::ReceiveBuffer(bytes))
     }
 
+    /// How many bytes may be written and not sent yet, at least a segment or
+    /// 4 KiB (Linux's `TCP_NOTSENT_LOWAT`): writing takes no more, and a [`crate::Poller`] says `writable` when
+    /// less than half of it is left. `None` (the default): as many as the send buffer holds.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_unsent_max(&self, bytes: Option<u32>) -> io::Result<()> {
+        self.set_option(TcpOption::UnsentMax(bytes))
+    }
+
     /// How many routers a packet of this connection may pass, 1 to 255; 64 at first.
     ///
     /// # Errors

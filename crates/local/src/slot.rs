@@ -93,7 +93,9 @@ pub mod flags {
     /// The program has chosen the port itself.
     pub const PORT_GIVEN: u32 = 1 << 16;
     /// There is something for a call with `MSG_ERRQUEUE`.
-    pub const ERROR_QUEUE: u32 = 1 << 17;
+    pub const ERROR_QUEUE: u32 = 1 << 19;
+    /// There is a limit of what is not sent yet ([`crate::Opt::NOT_SENT_LOW_WATER`]).
+    pub const UNSENT_MAX: u32 = 1 << 20;
 }
 
 /// Which slot of which program.

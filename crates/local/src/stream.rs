@@ -141,7 +141,8 @@ impl<'a> Stream<'a> {
         }
         let consumed = || peer.map_or(0, |peer| peer.consumed());
         let under_way = self.distance(|| self.own.produced(), consumed, true)?;
-        Ok(self.ring() - under_way.min(self.ring()))
+        let most = ring_share(*self.own, self.ring());
+        Ok(most.saturating_sub(under_way))
     }
 
     /// How far `own` position and that of the other end are apart; `ahead` says that ours has to
@@ -508,7 +509,7 @@ impl<'a> Stream<'a> {
                 there => !matches!(there, Err(Hindrance::Wait)),
             },
             writable: match room {
-                Ok(room) => is_writable(room, self.ring()),
+                Ok(room) => is_writable(room, *self.own, self.ring()),
                 Err(hindrance) => hindrance != Hindrance::Wait,
             },
             ended,
@@ -573,7 +574,8 @@ impl<'a> Stream<'a> {
         let armed = peer.writer_armed();
         let ring = u64::from(self.peer_ring());
         let under_way = peer.produced().wrapping_sub(before);
-        if armed == 0 && is_writable(ring.saturating_sub(under_way), ring) {
+        let most = ring_share(peer, ring);
+        if armed == 0 && is_writable(most.saturating_sub(under_way), peer, ring) {
             return;
         }
         self.tell_peer(peer, armed, self.own.woken_writer());
@@ -670,9 +672,30 @@ pub(crate) fn ring_of<'a>(arena: &'a Arena, slot: PeerSlot<'_>) -> Result<Ring<'
     ring.map_err(|_| Hindrance::File(Errno::NOBUFS))
 }
 
-/// Room enough that a writer is told: a quarter of the ring.
-fn is_writable(room: u64, ring: u64) -> bool {
-    room >= ring / 4
+/// Room enough that a writer is told: a quarter of what may be there. With `TCP_NOTSENT_LOWAT` less
+/// than a quarter of that waits, too.
+fn is_writable(room: u64, of: PeerSlot<'_>, ring: u64) -> bool {
+    let most = ring_share(of, ring);
+    let waits = most.saturating_sub(room);
+    let low = of.not_sent_low_water();
+    room >= most / 4 && low.is_none_or(|low| waits < u64::from(low).div_ceil(4))
+}
+
+/// Most bytes in the ring. Of those that TCP may let wait (`TCP_NOTSENT_LOWAT`) half may be here,
+/// and a quarter with the carrier, see [`carrier_share`].
+fn ring_share(of: PeerSlot<'_>, ring: u64) -> u64 {
+    /// What is gathered before a segment leaves.
+    const LEAST: u64 = 4096;
+    match of.not_sent_low_water() {
+        None => ring,
+        Some(low) => u64::from(low / 2).max(LEAST).min(ring),
+    }
+}
+
+/// Most bytes that the carrier's TCP has and has not sent yet, where a program has set
+/// `TCP_NOTSENT_LOWAT` to `low`.
+pub fn carrier_share(low: u32) -> u32 {
+    (low / 4).max(1)
 }
 
 /// Where `len` bytes at distance `from` of the base lie in a ring: the first piece (place, length)

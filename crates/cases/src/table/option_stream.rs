@@ -1,9 +1,10 @@
 //! tcp(7), ip(7), socket(7): options of connections, and what they add to messages.
 
 use super::case::{Case, case};
+use super::send::fill;
 use crate::sys;
-use crate::talk::{Talk, queued, take, wait_for};
-use libc::{IPPROTO_IP, IPPROTO_TCP, SOL_SOCKET};
+use crate::talk::{Talk, nonblocking, pause, queued, ready, take, wait_for};
+use libc::{IPPROTO_IP, IPPROTO_TCP, POLLOUT, SOL_SOCKET};
 
 pub(super) const CASES: &[Case] = &[
     case("tcp/TCP_NOTSENT_LOWAT-connected", |t| {
@@ -14,6 +15,25 @@ pub(super) const CASES: &[Case] = &[
             t.saw("set", sys::set_int(client, IPPROTO_TCP, name, value));
             t.saw("get", sys::get_int(client, IPPROTO_TCP, name));
         }
+    }),
+    case("tcp/TCP_NOTSENT_LOWAT-full-and-room-again", |t| {
+        let (client, server) = t.pair();
+        nonblocking(client);
+        let name = libc::TCP_NOTSENT_LOWAT;
+        t.saw("set", sys::set_int(client, IPPROTO_TCP, name, 16_384));
+        // What left meanwhile makes room once more.
+        wait_for(|| {
+            fill(client);
+            pause(2);
+            sys::poll(&[(client, POLLOUT)], 0).0 == sys::Ret::Value(0)
+        });
+        t.polled(sys::poll(&[(client, POLLOUT)], 0));
+        while !sys::recv(server, 1 << 20, libc::MSG_DONTWAIT)
+            .data
+            .is_empty()
+        {}
+        t.say(ready(client, POLLOUT));
+        t.saw("send", sys::send(client, b"x", 0));
     }),
     case("tcp/TCP_FASTOPEN_CONNECT-connected", |t| {
         let (client, _server) = t.pair();

@@ -257,9 +257,10 @@ unsafe extern "C-unwind" fn setsockopt(
 /// stream. Only those that may set something free, or concern a stream on which nothing happens, it
 /// has to hear of at once.
 fn tell_carrier(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) {
-    const AT_ONCE: [(c_int, c_int); 7] = [
+    const AT_ONCE: [(c_int, c_int); 8] = [
         (libc::IPPROTO_TCP, libc::TCP_NODELAY),
         (libc::IPPROTO_TCP, libc::TCP_CORK),
+        (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
         (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
         (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
