@@ -129,16 +129,17 @@ pub(crate) fn set(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
 }
 
 fn set_keep_alive(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
-    /// What Linux has where nothing was set.
-    const IDLE: u32 = 7200;
     let Some(on) = peer.get(Opt::KeepAlive) else {
         return Ok(());
     };
     let seconds = |n: u32| Duration::from_secs(n.max(1).into());
-    let idle = peer.get(Opt::KeepIdle).unwrap_or(IDLE);
     tcp.set_keepalive_interval(peer.get(Opt::KeepInterval).map(seconds))?;
     tcp.set_keepalive_probes(small(peer, Opt::KeepCount))?;
-    tcp.set_keepalive((on != 0).then(|| seconds(idle)))
+    match peer.get(Opt::KeepIdle) {
+        _ if on == 0 => tcp.set_keepalive(None),
+        Some(idle) => tcp.set_keepalive(Some(seconds(idle))),
+        None => tcp.set_keepalive_as_configured(),
+    }
 }
 
 fn small(peer: PeerSlot<'_>, option: Opt) -> Option<u8> {

@@ -305,6 +305,17 @@ impl TcpStream {
         self.set_option(TcpOption::KeepAlive(idle))
     }
 
+    /// As [`TcpStream::set_keepalive`], after the idle time of the host's settings
+    /// (`TcpConfig::keep_alive_idle`).
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_keepalive_as_configured(&self) -> io::Result<()> {
+        let shared = &self.socket.host.shared;
+        let idle = shared.call(|shard, _| shard.stack.config().tcp.keep_alive_idle);
+        self.set_keepalive(Some(idle))
+    }
+
     /// Between two probes of [`TcpStream::set_keepalive`], in whole seconds, at least one; `None`
     /// (the default): `TcpConfig::keep_alive_interval`.
     ///
@@ -369,8 +380,8 @@ impl TcpStream {
         self.set_option(TcpOption::ReceiveBuffer(bytes))
     }
 
-    /// How many bytes may be written and not sent yet, at least a segment or
-    /// 4 KiB (Linux's `TCP_NOTSENT_LOWAT`): writing takes no more, and a [`crate::Poller`] says `writable` when
+    /// How many bytes may be written and not sent yet, at least a segment or 4 KiB (Linux's
+    /// `TCP_NOTSENT_LOWAT`): writing takes no more, and a [`crate::Poller`] says `writable` when
     /// less than half of it is left. `None` (the default): as many as the send buffer holds.
     ///
     /// # Errors
