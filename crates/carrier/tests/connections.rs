@@ -469,3 +469,28 @@ fn little_waits_to_be_sent_where_the_program_wants_it_so() {
     until("room", || socket.with(|stream| stream.readiness().writable));
     reader.join().unwrap();
 }
+
+/// Behind the peer's end a reset takes nothing away from reading, and is told all the same.
+#[test]
+fn a_reset_behind_the_peers_end_is_told() {
+    let network = network("late-reset");
+    let config = config(&network, "10.1.0.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.0.2/24");
+    let listener = TcpListener::bind(&host, "10.1.0.2:80").unwrap();
+    let socket = program.open(Kind::Stream, at("10.1.0.1:40000"), at("10.1.0.2:80"));
+    let socket = socket.unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(socket.receive(&mut [0; 9]), Err(Hindrance::End));
+    assert!(!socket.with(|stream| stream.readiness().failed));
+    stream.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    until("the reset", || {
+        socket.with(|stream| stream.readiness().failed)
+    });
+    let errno = socket.with(|stream| stream.reset_errno());
+    assert_eq!(errno, rustix::io::Errno::PIPE.raw_os_error());
+    assert_eq!(socket.receive(&mut [0; 9]), Err(Hindrance::End));
+}

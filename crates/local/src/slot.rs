@@ -44,6 +44,8 @@ pub mod sent {
     pub const RESET: u32 = 2;
     /// There is a mark, see [`super::PeerSlot::urgent`].
     pub const URGENT: u32 = 4;
+    /// With [`RESET`]: the direction had been ended before.
+    pub const LATE: u32 = 8;
 }
 
 /// What the receiver has said, as bits of its word.

@@ -211,7 +211,8 @@ impl<'a> Stream<'a> {
         };
         match there {
             0 if self.own.receiver() & receiver::SHUT != 0 => Err(Hindrance::End),
-            0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
+            // (behind the end of the other direction a reset takes nothing away from reading)
+            0 if said & (sent::RESET | sent::LATE) == sent::RESET => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 && self.met_nobody(peer) => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 => Err(Hindrance::End),
             0 if flags & flags::HUNG_UP != 0 => Err(self.after_hang_up(peer)),
@@ -240,11 +241,18 @@ impl<'a> Stream<'a> {
     }
 
     /// The errno of a stream that was broken off: what the other end said of it, if it is one.
+    /// As the kernel's, a reset is EPIPE where the other end had ended its direction and this one
+    /// has not (CLOSE-WAIT).
     pub fn reset_errno(&self) -> i32 {
+        const RESET: i32 = Errno::CONNRESET.raw_os_error();
         let said = self.peer().map_or(0, |peer| peer.reason());
+        let late = self
+            .peer()
+            .is_some_and(|peer| peer.sent() & sent::LATE != 0);
         match said {
-            1..=ERRNO_MOST => said,
-            _ => Errno::CONNRESET.raw_os_error(),
+            1..=ERRNO_MOST if said != RESET => said,
+            _ if late && self.own.sent() & sent::FIN == 0 => Errno::PIPE.raw_os_error(),
+            _ => RESET,
         }
     }
 
@@ -471,13 +479,28 @@ impl<'a> Stream<'a> {
     /// The last descriptor is being closed. Unread bytes, or `abort`, make it a reset.
     pub fn close(&self, abort: bool) {
         let unread = self.own.receiver() & receiver::SHUT == 0 && self.waiting() > 0;
-        if abort || unread {
-            self.own.say_sent(sent::RESET);
+        if (abort || unread) && !self.is_over() {
+            let late = match self.own.sent() & sent::FIN {
+                0 => 0,
+                _ => sent::LATE,
+            };
+            self.own.say_sent(sent::RESET | late);
         }
         self.own.say_sent(sent::FIN);
         self.own.say_receiver(receiver::CLOSED | receiver::DONE);
         self.tell_reader();
         self.tell_writer();
+    }
+
+    /// Whether TCP would be done: both ends have ended their directions, and what this end has not
+    /// read would lie in its receive buffer, acknowledged. No reset follows then.
+    fn is_over(&self) -> bool {
+        let Some(peer) = self.peer() else {
+            return false;
+        };
+        let both = self.own.sent() & peer.sent() & sent::FIN != 0;
+        let carried = (self.own.flags() | peer.flags()) & flags::CARRIED != 0;
+        both && !carried && self.waiting() <= u64::from(self.peer_ring() / 2)
     }
 
     /// What can be done now.

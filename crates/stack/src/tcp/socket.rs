@@ -113,8 +113,8 @@ pub enum TcpOption {
     SendBuffer(u32),
     /// Receive buffer in bytes; switches its growth off.
     ReceiveBuffer(u32),
-    /// Most bytes that are written and not sent yet, at least a segment or 4 KiB
-    /// (Linux's TCP_NOTSENT_LOWAT): writing takes no more, and is possible again at less than half of it.
+    /// Most bytes that are written and not sent yet, at least a segment or 4 KiB (Linux's
+    /// TCP_NOTSENT_LOWAT): writing takes no more, and is possible again at less than half of it.
     /// `None`: as many as the send buffer holds.
     UnsentMax(Option<u32>),
     /// Most bytes in a segment (Linux's TCP_MAXSEG), at least 48, options included; `None`: as link
