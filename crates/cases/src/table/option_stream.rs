@@ -4,7 +4,7 @@ use super::case::{Case, case};
 use super::send::fill;
 use crate::sys;
 use crate::talk::{Talk, nonblocking, pause, queued, ready, take, wait_for};
-use libc::{IPPROTO_IP, IPPROTO_TCP, POLLOUT, SOL_SOCKET};
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, POLLOUT, SOL_SOCKET};
 
 pub(super) const CASES: &[Case] = &[
     case("tcp/TCP_NOTSENT_LOWAT-connected", |t| {
@@ -132,6 +132,66 @@ pub(super) const CASES: &[Case] = &[
         t.saw("off", sys::set_int(server, SOL_SOCKET, name, 0));
         with_control(t, server, (2, 16, 0), false);
     }),
+    case("socket/SO_TIMESTAMPING-of-sending", |t| {
+        let sent =
+            (libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE).cast_signed();
+        let name = libc::SO_TIMESTAMPING;
+        let (listener, address) = t.listener();
+        let fd = t.tcp();
+        t.saw("fresh", sys::set_int(fd, SOL_SOCKET, name, sent));
+        t.saw("connect", sys::connect(fd, address));
+        t.saw("get", sys::get_int(fd, SOL_SOCKET, name));
+        t.saw("connected", sys::set_int(fd, SOL_SOCKET, name, sent));
+        t.saw("listener", sys::set_int(listener, SOL_SOCKET, name, sent));
+    }),
+    case("ip/MCAST_JOIN_GROUP", |t| {
+        let fd = t.udp();
+        let (of_four, of_six) = (group_request(2, &[239, 1, 2, 3]), group_request(10, &MANY));
+        let set = |fd, level, name, value: &[u8]| sys::setsockopt(fd, level, name, value);
+        for name in [
+            MCAST_JOIN_GROUP,
+            MCAST_JOIN_GROUP,
+            MCAST_LEAVE_GROUP,
+            MCAST_LEAVE_GROUP,
+        ] {
+            t.saw("four", set(fd, IPPROTO_IP, name, &of_four));
+        }
+        let fd = t.udp6();
+        for name in [
+            MCAST_JOIN_GROUP,
+            MCAST_JOIN_GROUP,
+            MCAST_LEAVE_GROUP,
+            MCAST_LEAVE_GROUP,
+        ] {
+            t.saw("six", set(fd, IPPROTO_IPV6, name, &of_six));
+        }
+        let one = group_request(2, &[127, 0, 0, 1]);
+        for wrong in [&one[..], &of_six, &of_four[..100], &[]] {
+            t.saw("wrong", set(fd, IPPROTO_IP, MCAST_JOIN_GROUP, wrong));
+        }
+    }),
+    case("ip/groups-of-a-stream", |t| {
+        let (client, _server) = t.pair();
+        let request = group_request(2, &[239, 1, 2, 3]);
+        let old = [239, 1, 2, 3, 127, 0, 0, 1];
+        for fd in [t.tcp(), client] {
+            for name in [MCAST_JOIN_GROUP, MCAST_LEAVE_GROUP] {
+                let set = sys::setsockopt(fd, IPPROTO_IP, name, &request);
+                t.saw("request", set);
+            }
+            for name in [libc::IP_ADD_MEMBERSHIP, libc::IP_DROP_MEMBERSHIP] {
+                t.saw("old", sys::setsockopt(fd, IPPROTO_IP, name, &old));
+            }
+            t.saw(
+                "ttl",
+                sys::set_int(fd, IPPROTO_IP, libc::IP_MULTICAST_TTL, 3),
+            );
+            t.saw(
+                "loop",
+                sys::set_int(fd, IPPROTO_IP, libc::IP_MULTICAST_LOOP, 1),
+            );
+        }
+    }),
     case("socket/SO_ZEROCOPY", |t| {
         let (client, _server) = t.pair();
         for value in [1, 0, 2, -1] {
@@ -256,4 +316,21 @@ fn zero_copy(t: &Talk, client: i32, server: i32) {
         t.polled(sys::poll(&[(client, 0)], 0));
     }
     with_control(t, client, (9, 16, libc::MSG_ERRQUEUE), true);
+}
+
+/// RFC 3678 (`linux/in.h`).
+const MCAST_JOIN_GROUP: i32 = 42;
+const MCAST_LEAVE_GROUP: i32 = 45;
+/// A group of IPv6, behind the flow label.
+const MANY: [u8; 20] = [
+    0, 0, 0, 0, 0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34,
+];
+
+/// `struct group_req`: a group at the loopback interface, which is the first.
+fn group_request(family: u16, address: &[u8]) -> [u8; 136] {
+    let mut bytes = [0; 136];
+    bytes[..4].copy_from_slice(&1u32.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&family.to_ne_bytes());
+    bytes[12..12 + address.len()].copy_from_slice(address);
+    bytes
 }

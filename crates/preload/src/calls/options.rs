@@ -4,7 +4,7 @@ use crate::border;
 use crate::errno::{self, Outcome, give};
 use crate::object::{self, Found, Kind};
 use crate::state::{self, State};
-use crate::{bound, datagrams, info, listen, options, real, wait, wishes};
+use crate::{bound, datagrams, info, listen, open, options, real, wait, wishes};
 use gannet_local::options::{CONGESTION, Opt};
 use gannet_local::slot::{State as Standing, flags};
 use libc::{c_int, c_void, socklen_t};
@@ -210,6 +210,10 @@ unsafe extern "C-unwind" fn setsockopt(
     len: socklen_t,
 ) -> c_int {
     let _busy = border::enter();
+    // SAFETY: as the caller says.
+    if unsafe { refuses(fd, (level, name), (value, len)) } {
+        return give(Err(libc::ENOPROTOOPT));
+    }
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
         // SAFETY: passed on.
         let set = unsafe { real::setsockopt(fd, level, name, value, len) };
@@ -251,6 +255,39 @@ unsafe extern "C-unwind" fn setsockopt(
         tell_carrier(state, &object, fd, (level, name));
     }
     give(outcome.map(|()| 0))
+}
+
+/// Times of sending are refused before it is known whether the stream will be the kernel's: what
+/// the kernel granted, a stream of ours could not keep.
+///
+/// # Safety
+/// `value` can be read for `len` bytes, or is null.
+unsafe fn refuses(
+    fd: c_int,
+    which: (c_int, c_int),
+    (value, len): (*const c_void, socklen_t),
+) -> bool {
+    // (every bit asks, if the option is one that can)
+    let names = options::asks_for_times_of_sending(which, -1);
+    if !names || state::get().is_none() {
+        return false;
+    }
+    // SAFETY: as the caller says.
+    let number = unsafe { number(which.0, (value, len)) };
+    let asks = number.is_ok_and(|number| options::asks_for_times_of_sending(which, number));
+    asks && match object::find(fd).map(|object| object.kind()) {
+        Some(Kind::Stream | Kind::Listener | Kind::Bound) => true,
+        Some(_) => false,
+        None => open::plain(fd).is_some_and(|plain| plain.stream) && !is_connected(fd),
+    }
+}
+
+fn is_connected(fd: c_int) -> bool {
+    // SAFETY: all zeros are a value of it.
+    let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_storage>() as socklen_t;
+    // SAFETY: places of our own.
+    unsafe { real::getpeername(fd, (&raw mut name).cast(), &raw mut len) == 0 }
 }
 
 /// The carrier heeds the options of what it carries: it looks at them whenever it looks at the
