@@ -93,6 +93,7 @@ const WITHOUT_EFFECT: &[(c_int, c_int)] = &[
     (libc::IPPROTO_IP, libc::IP_FREEBIND),
     (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
     (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+    (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP),
     (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
     (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
     (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
@@ -220,9 +221,14 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
         };
     }
     let Some(option) = find(which) else {
-        return match WITHOUT_EFFECT.contains(&which) {
-            true => Ok(()),
-            false => Err(libc::ENOPROTOOPT),
+        return match which {
+            (libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP | libc::IP_DROP_MEMBERSHIP)
+            | (libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP | libc::IPV6_DROP_MEMBERSHIP) => {
+                Err(libc::EPROTO)
+            }
+            (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL) => Err(libc::EINVAL),
+            _ if WITHOUT_EFFECT.contains(&which) => Ok(()),
+            _ => Err(libc::ENOPROTOOPT),
         };
     };
     let range = RANGES.iter().find(|range| range.0 == option);
