@@ -412,7 +412,8 @@ impl Tcp {
     /// Says in the own slot what is known of the connection. Gives the bytes of a full segment.
     pub(crate) fn tell_figures_now(&self, own: OwnSlot<'_>) -> Option<u64> {
         let info = self.tcp.info().ok()?;
-        own.set_figures(&figures::of(&info, self.tcp.since_received()));
+        let since = self.tcp.since_received();
+        own.set_figures(&figures::of(&info, since, self.tcp.busy_times()));
         Some(info.send_mss.max(1).into())
     }
 }

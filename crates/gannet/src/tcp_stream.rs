@@ -12,7 +12,8 @@ use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
 use gannet_stack::CongestionControl;
 use gannet_stack::tcp::{
-    RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo, TcpOption, TcpState,
+    BusyTimes, RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo,
+    TcpOption, TcpState,
 };
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
@@ -476,6 +477,17 @@ impl TcpStream {
             let at = shard.stack.tcp_info(*id)?.last_received?;
             Some(now.saturating_duration_since(at))
         })
+    }
+
+    /// How long there was something to send until now, and what held it back; nothing when the
+    /// connection has ended.
+    pub fn busy_times(&self) -> BusyTimes {
+        let Connection { host, id, .. } = &*self.socket;
+        let times = host.shared.call(|shard, now| {
+            let info = shard.stack.tcp_info(*id)?;
+            Some(info.busy.times(now))
+        });
+        times.unwrap_or_default()
     }
 
     /// Bytes that remain to be read up to the end of the peer's urgent data, 0 when none is pending

@@ -163,8 +163,7 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
         (libc::IPPROTO_TCP, libc::TCP_MAXSEG) if path.is_some() => {
             int(path.map_or(0, |path| path.send_mss as c_int))
         }
-        // No control of ours says more of itself; so the kernel's answer is where they do not.
-        (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Answer::Bytes(Vec::new()),
+        (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Answer::Bytes(info::of_control(state, object)),
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
             // what is in use, or else what is wanted
             info::ask_for_figures(state, object);

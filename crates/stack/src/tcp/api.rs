@@ -363,6 +363,9 @@ impl Tcp {
             taken += n as usize;
             left -= n;
         }
+        // (`most` is a share of a write, after which the next one follows)
+        let cut = taken < data.len() && taken < most as usize;
+        open.send.note_write(cut, now);
         if taken == 0 && room > 0 && !data.is_empty() {
             self.wait_for_memory(id.index);
         }

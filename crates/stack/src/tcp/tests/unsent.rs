@@ -1,4 +1,6 @@
-//! A limit of what is written and not sent yet (Linux's TCP_NOTSENT_LOWAT).
+//! What waits to be sent: a limit of it (Linux's TCP_NOTSENT_LOWAT), and for how long it waited.
+
+use core::time::Duration;
 
 use super::peer::{ACK, Peer, SYN, mss_only, seg};
 use crate::tcp::{SendError, TcpOption};
@@ -60,4 +62,50 @@ fn a_segment_may_always_wait() {
     p.send(&seg(ACK, 1, 1001).window(1000));
     assert!(p.is_writable(), "nothing waits");
     assert_eq!(p.take(&[1; 5000]), Ok(1000));
+}
+
+/// Milliseconds with something to send, and of them with the window full, and the buffer.
+fn times(p: &Peer) -> [u128; 3] {
+    let times = p.host.tcp_info(p.id()).expect("open").busy.times(p.now);
+    [times.busy, times.window_limited, times.buffer_limited].map(|time| time.as_millis())
+}
+
+#[test]
+fn time_is_counted_by_what_holds_sending_back() {
+    let mut p = Peer::with_window(1000);
+    p.now += Duration::from_millis(500);
+    assert_eq!(times(&p), [0, 0, 0], "nothing to send");
+    assert_eq!(p.take(&[1; 3000]), Ok(3000));
+    p.now += Duration::from_millis(100);
+    assert_eq!(times(&p), [100, 100, 0], "the window is full");
+    p.send(&seg(ACK, 1, 1001).window(5000));
+    p.now += Duration::from_millis(50);
+    p.send(&seg(ACK, 1, 3001).window(5000));
+    p.now += Duration::from_millis(900);
+    assert_eq!(times(&p), [150, 100, 0], "all is acknowledged");
+    p.host.tcp_set_option(p.id(), TcpOption::SendBuffer(4096));
+    assert_eq!(p.take(&[1; 9000]), Ok(4096));
+    p.now += Duration::from_millis(30);
+    assert_eq!(times(&p), [180, 100, 30], "all of the buffer is under way");
+    p.send(&seg(ACK, 1, 7097).window(9000));
+    assert_eq!(p.take(&[1; 100]), Ok(100));
+    p.now += Duration::from_millis(20);
+    assert_eq!(times(&p), [200, 100, 30], "the application has no more");
+}
+
+/// What is laid down at rest comes back.
+#[test]
+fn a_connection_that_rests_keeps_its_times() {
+    let mut p = Peer::with_window(1000);
+    assert_eq!(p.take(&[1; 2000]), Ok(2000));
+    p.now += Duration::from_millis(100);
+    p.send(&seg(ACK, 1, 1001).window(9000));
+    p.send(&seg(ACK, 1, 2001).window(9000));
+    let before = times(&p);
+    assert_eq!(before, [100, 100, 0]);
+    p.pass(Duration::from_secs(60));
+    assert_eq!(times(&p), before);
+    assert_eq!(p.take(&[1; 100]), Ok(100));
+    p.now += Duration::from_millis(10);
+    assert_eq!(times(&p), [110, 100, 0]);
 }
