@@ -138,8 +138,9 @@ fn options_set_before_connecting_leave_with_the_syn_and_info_is_true() {
     }
 }
 
-/// Which congestion control three connections use, and how much it says of itself (`TCP_CC_INFO`): one whose program says nothing, one that is set
-/// to the kernel's default, one that is set to another.
+/// Which congestion control three connections use, and how much it says of itself (`TCP_CC_INFO`):
+/// one whose program says nothing, one that is set to the kernel's default, one that is set to
+/// another.
 const CHOOSES: &str = "
 import socket, struct
 def used(wish, when):

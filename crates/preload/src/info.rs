@@ -104,8 +104,8 @@ pub(crate) fn bytes(state: &State, object: &Found, fd: c_int) -> Vec<u8> {
     bytes
 }
 
-/// What the congestion control in use says of itself (`TCP_CC_INFO`); CUBIC and Reno say nothing, as
-/// at the kernel, and between two programs there is none.
+/// What the congestion control in use says of itself (`TCP_CC_INFO`); CUBIC and Reno say nothing,
+/// as at the kernel, and between two programs there is none.
 pub(crate) fn of_control(state: &State, object: &Found) -> Vec<u8> {
     ask_for_figures(state, object);
     let Some(path) = figures(state, object) else {

@@ -38,8 +38,9 @@ pub(crate) fn index_of(interface: &CStr) -> Option<u32> {
     let (fd, place) = (socket.ok()?, (&raw mut asked).addr());
     // SAFETY: a place of our own, as the request wants it.
     let found = unsafe { crate::real::ioctl(fd.as_raw_fd(), libc::SIOCGIFINDEX, place) };
-    // SAFETY: written by the kernel.
-    (found == 0).then(|| unsafe { asked.ifr_ifru.ifru_ifindex } as u32)
+    // SAFETY: a number in each of its forms, written by the kernel or by us.
+    let index = unsafe { asked.ifr_ifru.ifru_ifindex };
+    (found == 0).then_some(index as u32)
 }
 
 /// An address of the program's, with the bits of its network.

@@ -108,6 +108,19 @@ pub(crate) unsafe fn sends_message(object: &Object, message: *const libc::msghdr
     }
 }
 
+/// As [`receive`], of a call that is given bytes alone.
+pub(crate) fn receive_bytes(
+    state: &State,
+    object: &Object,
+    fd: c_int,
+    pieces: &Pieces,
+    call: c_int,
+) -> Option<Outcome<usize>> {
+    // SAFETY: the program passed these places to be written.
+    let given = unsafe { receive(state, object, fd, pieces, call) };
+    given.map(|given| Ok(given.len))
+}
+
 /// As [`receive`], with what a message has beside its bytes.
 ///
 /// # Safety
@@ -136,18 +149,18 @@ pub(crate) unsafe fn receive_message(
 }
 
 /// What a receiving call is given.
-pub(crate) struct Given {
+struct Given {
     /// What the call returns.
-    pub(crate) len: usize,
+    len: usize,
     /// `MSG_TRUNC`, if there was no room for all.
-    pub(crate) flags: c_int,
+    flags: c_int,
 }
 
 /// Receives. `None`: what comes next does not concern the library, and is the kernel's to give.
 ///
 /// # Safety
 /// The pieces can be written.
-pub(crate) unsafe fn receive(
+unsafe fn receive(
     state: &State,
     object: &Object,
     fd: c_int,

@@ -84,11 +84,7 @@ fn receive(
         Kind::Datagrams => Some(datagrams::receive(state, object, fd, pieces, call)),
         Kind::Listener => Some(Err(libc::ENOTCONN)),
         Kind::Hidden => Some(Err(libc::EBADF)),
-        Kind::Netlink => {
-            // SAFETY: the program passed these places to be written.
-            let given = unsafe { netlink::receive(state, object, fd, pieces, call) };
-            given.map(|given| Ok(given.len))
-        }
+        Kind::Netlink => netlink::receive_bytes(state, object, fd, pieces, call),
         _ => None,
     }
 }
