@@ -157,7 +157,9 @@ def used(wish, when):
     said = end.getsockopt(socket.IPPROTO_TCP, 26, 99)
     if said:
         bandwidth, least, pace, window = struct.unpack('QIII', said)
-        assert bandwidth > 1000 and 0 < least < 5000000, (bandwidth, least)
+        # a byte in a round trip, which may be long on a busy machine
+        assert bandwidth > 0 or least > 900000, (bandwidth, least)
+        assert 0 < least < 5000000, least
         assert 128 <= pace <= 710 and 128 <= window <= 576, (pace, window)
     name = name.rstrip(bytes(1)).decode()
     print(when, wish.decode(), name, len(said), flush=True)
