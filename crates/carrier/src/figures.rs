@@ -1,6 +1,6 @@
 //! What a connection's stack knows of it, as the program's library and `gannet ss` read it.
 
-use gannet::{CongestionControl, LossState, TcpInfo, TcpState};
+use gannet::{BusyTimes, CongestionControl, ControlState, LossState, TcpInfo, TcpState};
 use gannet_local::Figures;
 use gannet_local::options::CONGESTION;
 use std::time::Duration;
@@ -45,8 +45,37 @@ fn control_number(control: CongestionControl) -> u32 {
     place.map_or(0, |place| place as u32 + 1)
 }
 
+/// What a control says of itself: `struct tcp_bbr_info` or `struct tcp_dctcp_info`
+/// (linux/inet_diag.h); of the others Linux says nothing more.
+fn control_state(info: &TcpInfo) -> [u32; 5] {
+    match info.control_state {
+        ControlState::Window => [0; 5],
+        ControlState::Bbr {
+            bandwidth,
+            min_rtt,
+            pacing_gain,
+            window_gain,
+        } => {
+            let [low, high] = halves(bandwidth);
+            // BBR's unit is 1/256
+            let gain = |percent: u32| percent * 256 / 100;
+            let min_rtt = min_rtt.map_or(u32::MAX, |time| microseconds(Some(time)));
+            [low, high, min_rtt, gain(pacing_gain), gain(window_gain)]
+        }
+        ControlState::Dctcp {
+            alpha,
+            acknowledged,
+            marked,
+        } => [u32::from(info.ecn), alpha, marked, acknowledged, 0],
+    }
+}
+
+fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
+}
+
 /// What is known of a connection.
-pub(crate) fn of(info: &TcpInfo, since_received: Option<Duration>) -> Figures {
+pub(crate) fn of(info: &TcpInfo, since_received: Option<Duration>, busy: BusyTimes) -> Figures {
     let flag = |on: bool, bit: u32| u32::from(on) << bit;
     let (own, peers) = info.window_scale.unwrap_or_default();
     let scales = u32::from(peers & 15) << 8 | u32::from(own & 15) << 12;
@@ -79,5 +108,9 @@ pub(crate) fn of(info: &TcpInfo, since_received: Option<Duration>) -> Figures {
         loss_state: loss_state(info.loss_state),
         since_received: since_received.map_or(0, milliseconds),
         congestion_control: control_number(info.congestion_control),
+        control_state: control_state(info),
+        busy: halves(busy.busy.as_micros() as u64),
+        window_limited: halves(busy.window_limited.as_micros() as u64),
+        buffer_limited: halves(busy.buffer_limited.as_micros() as u64),
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::carrier::Carrier;
 use crate::figures;
-use gannet::{TcpInfo, TcpState};
+use gannet::{BusyTimes, TcpInfo, TcpState};
 use gannet_local::slot::{Kind, PeerSlot, State, flags, receiver, sent};
 use gannet_local::{Figures, Opt, meet};
 use rustix::fd::OwnedFd;
@@ -65,7 +65,7 @@ fn text(carrier: &Carrier) -> String {
              inode=0 pids= way=carried{}",
             name(info.state),
             info.unread,
-            words(&figures::of(&info, None)),
+            words(&figures::of(&info, None, BusyTimes::default())),
         );
     }
     text

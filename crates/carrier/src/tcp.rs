@@ -146,6 +146,7 @@ impl Tcp {
         self.heed_options(end, around);
         let moved = self.inward(end, around).and_then(|more| {
             let out = self.outward(end, around)?;
+            self.ended_well(end, around)?;
             Ok(more | out)
         });
         self.tell_figures(end, around);
@@ -326,6 +327,15 @@ impl Tcp {
         let _ = self.tcp.shutdown(Shutdown::Write);
     }
 
+    /// Behind the peer's end nothing is read any more that would tell of a reset.
+    fn ended_well(&self, end: &End, around: &Around<'_>) -> Result<(), i32> {
+        if !self.failed || !self.read_all || self.is_over(end, around) {
+            return Ok(());
+        }
+        let error = self.tcp.take_error().ok().flatten();
+        Err(error.map_or(libc::ECONNRESET, |error| code(&error)))
+    }
+
     /// Both directions are over; or the program's is, and nobody is there for the other one.
     fn is_over(&self, end: &End, around: &Around<'_>) -> bool {
         self.written_all && (self.read_all || end.is_left(around))
@@ -345,7 +355,8 @@ impl Tcp {
             (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
             (true, false) => Some(Interest::READABLE),
             (false, true) => Some(Interest::WRITABLE),
-            (false, false) => None,
+            // Behind the peer's end a reset is all that can still come.
+            (false, false) => self.read_all.then_some(Interest::NONE),
         };
         self.want(poller, interest);
     }
@@ -401,7 +412,8 @@ impl Tcp {
     /// Says in the own slot what is known of the connection. Gives the bytes of a full segment.
     pub(crate) fn tell_figures_now(&self, own: OwnSlot<'_>) -> Option<u64> {
         let info = self.tcp.info().ok()?;
-        own.set_figures(&figures::of(&info, self.tcp.since_received()));
+        let since = self.tcp.since_received();
+        own.set_figures(&figures::of(&info, since, self.tcp.busy_times()));
         Some(info.send_mss.max(1).into())
     }
 }

@@ -3,13 +3,12 @@
 //!
 //! A value out of range is the program's business, whose library has checked it: such an option
 //! stays as it was. Not passed on, because the stack has no such thing: `TCP_QUICKACK` and
-//! `TCP_DEFER_ACCEPT`, `TCP_LINGER2`, `TCP_WINDOW_CLAMP`, `TCP_NOTSENT_LOWAT`, `SO_PRIORITY`,
-//! `SO_MARK`.
+//! `TCP_DEFER_ACCEPT`, `TCP_LINGER2`, `TCP_WINDOW_CLAMP`, `SO_PRIORITY`, `SO_MARK`.
 
 use gannet::{CongestionControl, Connect, Host, TcpListener, TcpStream};
-use gannet_local::Opt;
 use gannet_local::options::{CONGESTION, buffers};
 use gannet_local::slot::PeerSlot;
+use gannet_local::{Opt, carrier_share};
 use std::io;
 use std::time::Duration;
 
@@ -62,7 +61,7 @@ pub(crate) fn listen(listener: &TcpListener, slot: PeerSlot<'_>) -> io::Result<(
 }
 
 /// The options that [`set`] passes on, to tell whether any of them has changed.
-pub(crate) type Known = [Option<u32>; 14];
+pub(crate) type Known = [Option<u32>; 15];
 
 /// What `peer` has set of them.
 pub(crate) fn known(peer: PeerSlot<'_>) -> Known {
@@ -81,6 +80,7 @@ pub(crate) fn known(peer: PeerSlot<'_>) -> Known {
         Opt::SendBuffer,
         Opt::ReceiveBuffer,
         Opt::BuffersSet,
+        Opt::NOT_SENT_LOW_WATER,
     ]
     .map(|option| peer.get(option))
 }
@@ -122,20 +122,24 @@ pub(crate) fn set(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
     if let Some(bytes) = receive_buffer(peer) {
         tcp.set_receive_buffer(bytes)?;
     }
+    if peer.get(Opt::NOT_SENT_LOW_WATER).is_some() {
+        tcp.set_unsent_max(peer.not_sent_low_water().map(carrier_share))?;
+    }
     Ok(())
 }
 
 fn set_keep_alive(tcp: &TcpStream, peer: PeerSlot<'_>) -> io::Result<()> {
-    /// What Linux has where nothing was set.
-    const IDLE: u32 = 7200;
     let Some(on) = peer.get(Opt::KeepAlive) else {
         return Ok(());
     };
     let seconds = |n: u32| Duration::from_secs(n.max(1).into());
-    let idle = peer.get(Opt::KeepIdle).unwrap_or(IDLE);
     tcp.set_keepalive_interval(peer.get(Opt::KeepInterval).map(seconds))?;
     tcp.set_keepalive_probes(small(peer, Opt::KeepCount))?;
-    tcp.set_keepalive((on != 0).then(|| seconds(idle)))
+    match peer.get(Opt::KeepIdle) {
+        _ if on == 0 => tcp.set_keepalive(None),
+        Some(idle) => tcp.set_keepalive(Some(seconds(idle))),
+        None => tcp.set_keepalive_as_configured(),
+    }
 }
 
 fn small(peer: PeerSlot<'_>, option: Opt) -> Option<u8> {

@@ -420,3 +420,77 @@ fn questions_that_stall_or_are_nonsense_hold_up_nobody() {
     let text = std::io::read_to_string(std::fs::File::from(listing)).unwrap();
     assert!(text.starts_with("gannet-listing 1\nhost number="), "{text}");
 }
+
+/// `TCP_NOTSENT_LOWAT`: what the peer's window does not take stays with the program, but for the
+/// little that it allows, and room is told when less than half of that waits.
+#[test]
+fn little_waits_to_be_sent_where_the_program_wants_it_so() {
+    const LOW: u32 = 16_384;
+    let network = network("unsent");
+    let config = config(&network, "10.1.0.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.0.2/24");
+    let listener = TcpListener::bind(&host, "10.1.0.2:80").unwrap();
+    let socket = program.open(Kind::Stream, at("10.1.0.1:40000"), at("10.1.0.2:80"));
+    let socket = socket.unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    socket.set(Opt::NOT_SENT_LOW_WATER, LOW);
+    let (mut sent, mut idle) = (0, 0);
+    while idle < 300 {
+        match socket.with(|stream| stream.send_slice(&[7; 1000])) {
+            Ok(n) => (sent, idle) = (sent + n, 0),
+            Err(Hindrance::Wait) => idle += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+        std::thread::sleep(Duration::from_millis(u64::from(idle > 0)));
+    }
+    let slot = program.arena().own(socket.slot);
+    let gateway = program.peers.get(slot.peer_name().host).unwrap();
+    let carriers = slot.peer_name().slot;
+    program.ask(Question::Figures(carriers)).unwrap();
+    let waits = socket.with(|stream| stream.unread());
+    let waits = waits + u64::from(gateway.peer(carriers).figures().unsent);
+    assert!((1..=LOW.into()).contains(&waits), "{waits} of {sent}");
+    assert!(!socket.with(|stream| stream.readiness().writable));
+    slot.arm_writer();
+    let reader = std::thread::spawn(move || {
+        let mut all = vec![0; sent];
+        stream.read_exact(&mut all).unwrap();
+        stream
+    });
+    let mut wait = [PollFd::new(&socket.fd, PollFlags::IN)];
+    let long = Timespec {
+        tv_sec: 30,
+        tv_nsec: 0,
+    };
+    assert_eq!(poll(&mut wait, Some(&long)), Ok(1), "woken");
+    slot.disarm_writer();
+    until("room", || socket.with(|stream| stream.readiness().writable));
+    reader.join().unwrap();
+}
+
+/// Behind the peer's end a reset takes nothing away from reading, and is told all the same.
+#[test]
+fn a_reset_behind_the_peers_end_is_told() {
+    let network = network("late-reset");
+    let config = config(&network, "10.1.0.1/24");
+    carry(config.clone());
+    let program = Program::attach(&config);
+    let host = native(&network, "10.1.0.2/24");
+    let listener = TcpListener::bind(&host, "10.1.0.2:80").unwrap();
+    let socket = program.open(Kind::Stream, at("10.1.0.1:40000"), at("10.1.0.2:80"));
+    let socket = socket.unwrap();
+    let (stream, _) = listener.accept().unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(socket.receive(&mut [0; 9]), Err(Hindrance::End));
+    assert!(!socket.with(|stream| stream.readiness().failed));
+    stream.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    until("the reset", || {
+        socket.with(|stream| stream.readiness().failed)
+    });
+    let errno = socket.with(|stream| stream.reset_errno());
+    assert_eq!(errno, rustix::io::Errno::PIPE.raw_os_error());
+    assert_eq!(socket.receive(&mut [0; 9]), Err(Hindrance::End));
+}

@@ -343,3 +343,56 @@ fn a_program_finds_its_address_among_the_interfaces() {
     program.expect(&["127.0.0.1", "255.0.0.0", "10.59.0.1"]);
     program.end();
 }
+
+/// Asks the kernel over netlink for all addresses, for those of IPv4, and in pieces; with a look at
+/// the length of each answer before it is taken.
+const DUMPS: &str = "
+import select, socket, struct
+def dump(family, peek):
+    s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    s.sendto(struct.pack('IHHIIB3x', 17, 22, 0x301, 77, 0, family), (0, 0))
+    found = []
+    while True:
+        assert select.select([s], [], [], 9)[0], 'the end is missing'
+        if peek:
+            n = len(s.recv(1 << 16, socket.MSG_PEEK))
+            data, who = s.recvfrom(1 << 16)
+            assert n == len(data) and who == (0, 0), (n, len(data), who)
+        else:
+            data, _, flags, who = s.recvmsg(1 << 16)
+            assert flags == 0 and who == (0, 0)
+        while data:
+            n, kind, flags, seq, pid = struct.unpack_from('IHHII', data)
+            assert (seq, pid) == (77, s.getsockname()[0])
+            if kind == 3:
+                s.setblocking(False)
+                try:
+                    print('more', s.recv(99))
+                except BlockingIOError:
+                    return found
+            rest = data[24:n]
+            while rest:
+                m, what = struct.unpack_from('HH', rest)
+                if what == 1:
+                    found.append(socket.inet_ntop(data[16], rest[4:m]))
+                rest = rest[(m + 3) & ~3:]
+            data = data[(n + 3) & ~3:]
+for family in (0, 2, 10):
+    print(dump(family, family != 2), flush=True)
+";
+
+#[test]
+fn a_program_that_asks_the_kernel_for_addresses_has_its_own_among_them() {
+    let Some(wire) = Wire::new() else { return };
+    let Some(command) = over(&wire, "asks", &["--addr", "10.56.0.1/24"]) else {
+        return;
+    };
+    let (lines, output) = Running::python(command, DUMPS, &[]).end();
+    let [all, four, six] = &lines[..] else {
+        panic!("{output:?}");
+    };
+    let has = |line: &str, address: &str| line.contains(&format!("'{address}'"));
+    assert!(has(all, "10.56.0.1") && has(all, "127.0.0.1"), "{all}");
+    assert_eq!(four, "['127.0.0.1', '10.56.0.1']");
+    assert!(has(six, "::1") && !has(six, "10.56.0.1"), "{six}");
+}

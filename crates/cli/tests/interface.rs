@@ -32,6 +32,8 @@ told('rto', 100000 < word(8) < 5000000)
 told('window', word(80) >= 2, word(228) > 1000, 1000 < word(232) <= 20000)
 told('segments', word(136) >= 3, word(140) >= 3, word(100))
 told('bytes', struct.unpack_from('QQ', info, 120), word(24), word(144))
+busy, window, buffer = struct.unpack_from('QQQ', info, 168)
+told('busy', 0 < busy < 60000000, window + buffer <= busy)
 told('maxseg', s.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) <= 900)
 s.sendall(b'close')
 assert s.recv(1) == b''
@@ -106,6 +108,7 @@ fn options_set_before_connecting_leave_with_the_syn_and_info_is_true() {
         "window True True True",
         "segments True True 0",
         "bytes (5000, 1) 0 0",
+        "busy True True",
         "maxseg True",
         "state 8",
         "done",
@@ -135,10 +138,11 @@ fn options_set_before_connecting_leave_with_the_syn_and_info_is_true() {
     }
 }
 
-/// Which congestion control three connections use: one whose program says nothing, one that is set
-/// to the kernel's default, one that is set to another.
+/// Which congestion control three connections use, and how much it says of itself (`TCP_CC_INFO`):
+/// one whose program says nothing, one that is set to the kernel's default, one that is set to
+/// another.
 const CHOOSES: &str = "
-import socket
+import socket, struct
 def used(wish, when):
     end = socket.socket()
     choose = lambda: end.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, wish)
@@ -150,7 +154,15 @@ def used(wish, when):
     end.sendall(b'x')
     assert end.recv(1) == b'x'
     name = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-    print(when, wish.decode(), name.rstrip(bytes(1)).decode(), flush=True)
+    said = end.getsockopt(socket.IPPROTO_TCP, 26, 99)
+    if said:
+        bandwidth, least, pace, window = struct.unpack('QIII', said)
+        # a byte in a round trip, which may be long on a busy machine
+        assert bandwidth > 0 or least > 900000, (bandwidth, least)
+        assert 0 < least < 5000000, least
+        assert 128 <= pace <= 710 and 128 <= window <= 576, (pace, window)
+    name = name.rstrip(bytes(1)).decode()
+    print(when, wish.decode(), name, len(said), flush=True)
 default = socket.socket().getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
 print('kernel', default.rstrip(bytes(1)).decode(), flush=True)
 for wish in (b'', b'reno', b'cubic'):
@@ -176,12 +188,12 @@ fn the_kernels_default_congestion_control_is_not_the_programs_wish() {
     let (lines, output) = Running::python(wire.run(&plain), CHOOSES, &[]).end();
     let expected = [
         "kernel reno",
-        "before  bbr",
-        "after  bbr",
-        "before reno reno",
-        "after reno reno",
-        "before cubic cubic",
-        "after cubic cubic",
+        "before  bbr 20",
+        "after  bbr 20",
+        "before reno reno 0",
+        "after reno reno 0",
+        "before cubic cubic 0",
+        "after cubic cubic 0",
     ];
     assert_eq!(lines, expected, "{output:?}");
     far.go_on();

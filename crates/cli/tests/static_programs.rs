@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 mod running;
+use running::wire::Wire;
 use running::{network, run};
 
 const WORDS: &str = include_str!("static_programs/words.c");
 const THREADS: &str = include_str!("static_programs/threads.c");
+const ADDRESSES: &str = include_str!("static_programs/addresses.c");
 
 /// Compilers and options: fixed addresses, any address, another C library.
 const WAYS: [(&str, &[&str]); 3] = [
@@ -99,6 +101,34 @@ fn threads_children_and_signals() {
         for line in lines {
             assert!(account.contains(line), "{line}: {account}");
         }
+    }
+}
+
+/// No name of the C library is there to be taken: it asks the kernel over netlink.
+#[test]
+fn a_program_finds_its_address_among_the_interfaces() {
+    let (root, network) = (tempfile::tempdir().unwrap(), network("addresses"));
+    let Some(wire) = Wire::new() else { return };
+    let programs = build(root.path(), ADDRESSES);
+    for (program, address) in programs
+        .iter()
+        .zip(["10.86.1.5", "fd00:86:1::5", "10.86.1.6"])
+    {
+        let Some(carried) = run(&network) else { return };
+        let lines = |mut command: Command| -> Vec<String> {
+            let output = command.arg(program).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            text(&output.stdout).lines().map(str::to_owned).collect()
+        };
+        let mut expected = lines(Wire::inside(&wire.ours, &Command::new("env")));
+        let mask = match address.contains(':') {
+            true => "ffff:ffff:ffff:ffff::",
+            false => "255.255.255.0",
+        };
+        expected.push(format!("lo {address} {mask}"));
+        let mut carried = Wire::inside(&wire.ours, &carried);
+        carried.args(["--require", "--addr", address, "--"]);
+        assert_eq!(lines(carried), expected, "{program:?}");
     }
 }
 

@@ -91,7 +91,7 @@ pub use tcp_stream::TcpStream;
 pub use udp_socket::UdpSocket;
 
 pub use gannet_drivers::channel::Options as ChannelOptions;
-pub use gannet_stack::tcp::{LossState, TcpInfo, TcpState};
+pub use gannet_stack::tcp::{BusyTimes, ControlState, LossState, TcpInfo, TcpState};
 pub use gannet_stack::udp::{Datagram, PathMtuDiscovery, WhenFull};
 pub use gannet_stack::{CongestionControl, EcnMode, Pacing, UnknownCongestionControl};
 pub use gannet_stack::{

@@ -12,7 +12,8 @@ use crate::waiting::{Habit, Patience};
 use gannet_base::Instant;
 use gannet_stack::CongestionControl;
 use gannet_stack::tcp::{
-    RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo, TcpOption, TcpState,
+    BusyTimes, RecvError, SendError, Shutdown as StackShutdown, TcpError, TcpId, TcpInfo,
+    TcpOption, TcpState,
 };
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
@@ -305,6 +306,17 @@ impl TcpStream {
         self.set_option(TcpOption::KeepAlive(idle))
     }
 
+    /// As [`TcpStream::set_keepalive`], after the idle time of the host's settings
+    /// (`TcpConfig::keep_alive_idle`).
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_keepalive_as_configured(&self) -> io::Result<()> {
+        let shared = &self.socket.host.shared;
+        let idle = shared.call(|shard, _| shard.stack.config().tcp.keep_alive_idle);
+        self.set_keepalive(Some(idle))
+    }
+
     /// Between two probes of [`TcpStream::set_keepalive`], in whole seconds, at least one; `None`
     /// (the default): `TcpConfig::keep_alive_interval`.
     ///
@@ -367,6 +379,16 @@ impl TcpStream {
     /// `InvalidInput` when the connection has ended.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         self.set_option(TcpOption::ReceiveBuffer(bytes))
+    }
+
+    /// How many bytes may be written and not sent yet, at least a segment or 4 KiB (Linux's
+    /// `TCP_NOTSENT_LOWAT`): writing takes no more, and a [`crate::Poller`] says `writable` when
+    /// less than half of it is left. `None` (the default): as many as the send buffer holds.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the connection has ended.
+    pub fn set_unsent_max(&self, bytes: Option<u32>) -> io::Result<()> {
+        self.set_option(TcpOption::UnsentMax(bytes))
     }
 
     /// How many routers a packet of this connection may pass, 1 to 255; 64 at first.
@@ -455,6 +477,17 @@ impl TcpStream {
             let at = shard.stack.tcp_info(*id)?.last_received?;
             Some(now.saturating_duration_since(at))
         })
+    }
+
+    /// How long there was something to send until now, and what held it back; nothing when the
+    /// connection has ended.
+    pub fn busy_times(&self) -> BusyTimes {
+        let Connection { host, id, .. } = &*self.socket;
+        let times = host.shared.call(|shard, now| {
+            let info = shard.stack.tcp_info(*id)?;
+            Some(info.busy.times(now))
+        });
+        times.unwrap_or_default()
     }
 
     /// Bytes that remain to be read up to the end of the peer's urgent data, 0 when none is pending

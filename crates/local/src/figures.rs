@@ -53,12 +53,20 @@ pub struct Figures {
     pub since_received: u32,
     /// The congestion control in use: its place among [`crate::options::CONGESTION`], plus one.
     pub congestion_control: u32,
+    /// What it says of itself, as the words of Linux's structure for it (`TCP_CC_INFO`).
+    pub control_state: [u32; 5],
+    /// Microseconds with something to send, the lower and the upper half.
+    pub busy: [u32; 2],
+    /// Of them with the peer's window full.
+    pub window_limited: [u32; 2],
+    /// Of them with the send buffer full, all of it under way.
+    pub buffer_limited: [u32; 2],
 }
 
 /// Those that have words of their own in every slot; the others are where a carrier's slot, which
 /// is no socket of a program, has no options.
 pub(crate) const WORDS: usize = 12;
-const ALL: usize = 23;
+const ALL: usize = 34;
 
 const _: () = assert!(ALL - WORDS <= crate::layout::slot::OPTION_COUNT);
 
@@ -88,6 +96,10 @@ impl Figures {
             loss_state,
             since_received,
             congestion_control,
+            control_state: [state0, state1, state2, state3, state4],
+            busy: [busy, busy_high],
+            window_limited: [window, window_high],
+            buffer_limited: [buffer, buffer_high],
         } = *self;
         [
             rtt,
@@ -113,6 +125,17 @@ impl Figures {
             loss_state,
             since_received,
             congestion_control,
+            state0,
+            state1,
+            state2,
+            state3,
+            state4,
+            busy,
+            busy_high,
+            window,
+            window_high,
+            buffer,
+            buffer_high,
         ]
     }
 }
@@ -148,6 +171,10 @@ impl PeerSlot<'_> {
             loss_state: word(20),
             since_received: word(21),
             congestion_control: word(22),
+            control_state: [23, 24, 25, 26, 27].map(word),
+            busy: [28, 29].map(word),
+            window_limited: [30, 31].map(word),
+            buffer_limited: [32, 33].map(word),
         }
     }
 }
@@ -199,6 +226,10 @@ mod tests {
             loss_state: 21,
             since_received: 22,
             congestion_control: 23,
+            control_state: [24, 25, 26, 27, 28],
+            busy: [29, 30],
+            window_limited: [31, 32],
+            buffer_limited: [33, 34],
         };
         slot.set_figures(&figures);
         assert_eq!(slot.figures(), figures);

@@ -64,5 +64,5 @@ pub use peers::Peers;
 pub use records::Record;
 pub use room::with_room;
 pub use spin::Spin;
-pub use stream::{Drained, Hindrance, Readiness, Span, Stream, drain, wake};
+pub use stream::{Drained, Hindrance, Readiness, Span, Stream, carrier_share, drain, wake};
 pub use turns::{Patience, Turns};

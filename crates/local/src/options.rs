@@ -3,7 +3,7 @@
 //!
 //! A word holds the value plus one, so that 0 says "never set" and every default stays a default.
 
-use crate::slot::{OwnSlot, PeerSlot, flags};
+use crate::slot::{Kind, OwnSlot, PeerSlot, flags};
 
 /// A socket option of one word. The values are those of setsockopt, an `int` each, unless it says
 /// otherwise.
@@ -157,6 +157,15 @@ impl PeerSlot<'_> {
         self.is_on(Opt::LingerOn) && !self.is_on(Opt::LingerSeconds)
     }
 
+    /// `TCP_NOTSENT_LOWAT` of a stream over TCP, if one is set. Between two programs nothing waits
+    /// to be sent. (The flag alone says less: datagrams have another option in the same word.)
+    pub fn not_sent_low_water(&self) -> Option<u32> {
+        let known = self.flags();
+        let may = known & flags::UNSENT_MAX != 0 && known & flags::CARRIED != 0;
+        let set = self.get(Opt::NOT_SENT_LOW_WATER);
+        set.filter(|bytes| may && *bytes > 0 && self.kind() == Some(Kind::Stream))
+    }
+
     /// Changes whenever an option is set.
     pub fn options_turn(&self) -> u32 {
         self.option_turn()
@@ -168,7 +177,7 @@ impl OwnSlot<'_> {
     /// stream the next time: see [`crate::Stream::tell`].
     pub fn set(&self, option: Opt, value: u32) {
         self.set_option(option as usize, value.wrapping_add(1));
-        if option == Opt::LowWater {
+        if option == Opt::LowWater || option == Opt::NOT_SENT_LOW_WATER {
             self.note_low_water();
         }
         // A cork changes twice for each response of a server, and is looked at with the bytes.
@@ -213,6 +222,12 @@ impl OwnSlot<'_> {
                 self.set_flags(flags::LOW_WATER);
             }
             _ => self.clear_flags(flags::LOW_WATER),
+        }
+        match self.is_on(Opt::NOT_SENT_LOW_WATER) {
+            true => {
+                self.set_flags(flags::UNSENT_MAX);
+            }
+            false => self.clear_flags(flags::UNSENT_MAX),
         }
     }
 }

@@ -44,6 +44,8 @@ pub mod sent {
     pub const RESET: u32 = 2;
     /// There is a mark, see [`super::PeerSlot::urgent`].
     pub const URGENT: u32 = 4;
+    /// With [`RESET`]: the direction had been ended before.
+    pub const LATE: u32 = 8;
 }
 
 /// What the receiver has said, as bits of its word.
@@ -93,7 +95,9 @@ pub mod flags {
     /// The program has chosen the port itself.
     pub const PORT_GIVEN: u32 = 1 << 16;
     /// There is something for a call with `MSG_ERRQUEUE`.
-    pub const ERROR_QUEUE: u32 = 1 << 17;
+    pub const ERROR_QUEUE: u32 = 1 << 19;
+    /// There is a limit of what is not sent yet ([`crate::Opt::NOT_SENT_LOW_WATER`]).
+    pub const UNSENT_MAX: u32 = 1 << 20;
 }
 
 /// Which slot of which program.

@@ -142,7 +142,8 @@ impl<'a> Stream<'a> {
         }
         let consumed = || peer.map_or(0, |peer| peer.consumed());
         let under_way = self.distance(|| self.own.produced(), consumed, true)?;
-        Ok(self.ring() - under_way.min(self.ring()))
+        let most = ring_share(*self.own, self.ring());
+        Ok(most.saturating_sub(under_way))
     }
 
     /// How far `own` position and that of the other end are apart; `ahead` says that ours has to
@@ -211,7 +212,8 @@ impl<'a> Stream<'a> {
         };
         match there {
             0 if self.own.receiver() & receiver::SHUT != 0 => Err(Hindrance::End),
-            0 if said & sent::RESET != 0 => Err(Hindrance::Reset),
+            // (behind the end of the other direction a reset takes nothing away from reading)
+            0 if said & (sent::RESET | sent::LATE) == sent::RESET => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 && self.met_nobody(peer) => Err(Hindrance::Reset),
             0 if said & sent::FIN != 0 => Err(Hindrance::End),
             0 if flags & flags::HUNG_UP != 0 => Err(self.after_hang_up(peer)),
@@ -240,11 +242,18 @@ impl<'a> Stream<'a> {
     }
 
     /// The errno of a stream that was broken off: what the other end said of it, if it is one.
+    /// As the kernel's, a reset is EPIPE where the other end had ended its direction and this one
+    /// has not (CLOSE-WAIT).
     pub fn reset_errno(&self) -> i32 {
+        const RESET: i32 = Errno::CONNRESET.raw_os_error();
         let said = self.peer().map_or(0, |peer| peer.reason());
+        let late = self
+            .peer()
+            .is_some_and(|peer| peer.sent() & sent::LATE != 0);
         match said {
-            1..=ERRNO_MOST => said,
-            _ => Errno::CONNRESET.raw_os_error(),
+            1..=ERRNO_MOST if said != RESET => said,
+            _ if late && self.own.sent() & sent::FIN == 0 => Errno::PIPE.raw_os_error(),
+            _ => RESET,
         }
     }
 
@@ -477,13 +486,28 @@ impl<'a> Stream<'a> {
     /// The last descriptor is being closed. Unread bytes, or `abort`, make it a reset.
     pub fn close(&self, abort: bool) {
         let unread = self.own.receiver() & receiver::SHUT == 0 && self.waiting() > 0;
-        if abort || unread {
-            self.own.say_sent(sent::RESET);
+        if (abort || unread) && !self.is_over() {
+            let late = match self.own.sent() & sent::FIN {
+                0 => 0,
+                _ => sent::LATE,
+            };
+            self.own.say_sent(sent::RESET | late);
         }
         self.own.say_sent(sent::FIN);
         self.own.say_receiver(receiver::CLOSED | receiver::DONE);
         self.tell_reader();
         self.tell_writer();
+    }
+
+    /// Whether TCP would be done: both ends have ended their directions, and what this end has not
+    /// read would lie in its receive buffer, acknowledged. No reset follows then.
+    fn is_over(&self) -> bool {
+        let Some(peer) = self.peer() else {
+            return false;
+        };
+        let both = self.own.sent() & peer.sent() & sent::FIN != 0;
+        let carried = (self.own.flags() | peer.flags()) & flags::CARRIED != 0;
+        both && !carried && self.waiting() <= u64::from(self.peer_ring() / 2)
     }
 
     /// What can be done now.
@@ -515,7 +539,7 @@ impl<'a> Stream<'a> {
                 there => !matches!(there, Err(Hindrance::Wait)),
             },
             writable: match room {
-                Ok(room) => is_writable(room, self.ring()),
+                Ok(room) => is_writable(room, *self.own, self.ring()),
                 Err(hindrance) => hindrance != Hindrance::Wait,
             },
             ended,
@@ -580,7 +604,8 @@ impl<'a> Stream<'a> {
         let armed = peer.writer_armed();
         let ring = u64::from(self.peer_ring());
         let under_way = peer.produced().wrapping_sub(before);
-        if armed == 0 && is_writable(ring.saturating_sub(under_way), ring) {
+        let most = ring_share(peer, ring);
+        if armed == 0 && is_writable(most.saturating_sub(under_way), peer, ring) {
             return;
         }
         self.tell_peer(peer, armed, self.own.woken_writer());
@@ -677,9 +702,30 @@ pub(crate) fn ring_of<'a>(arena: &'a Arena, slot: PeerSlot<'_>) -> Result<Ring<'
     ring.map_err(|_| Hindrance::File(Errno::NOBUFS))
 }
 
-/// Room enough that a writer is told: a quarter of the ring.
-fn is_writable(room: u64, ring: u64) -> bool {
-    room >= ring / 4
+/// Room enough that a writer is told: a quarter of what may be there. With `TCP_NOTSENT_LOWAT` less
+/// than a quarter of that waits, too.
+fn is_writable(room: u64, of: PeerSlot<'_>, ring: u64) -> bool {
+    let most = ring_share(of, ring);
+    let waits = most.saturating_sub(room);
+    let low = of.not_sent_low_water();
+    room >= most / 4 && low.is_none_or(|low| waits < u64::from(low).div_ceil(4))
+}
+
+/// Most bytes in the ring. Of those that TCP may let wait (`TCP_NOTSENT_LOWAT`) half may be here,
+/// and a quarter with the carrier, see [`carrier_share`].
+fn ring_share(of: PeerSlot<'_>, ring: u64) -> u64 {
+    /// What is gathered before a segment leaves.
+    const LEAST: u64 = 4096;
+    match of.not_sent_low_water() {
+        None => ring,
+        Some(low) => u64::from(low / 2).max(LEAST).min(ring),
+    }
+}
+
+/// Most bytes that the carrier's TCP has and has not sent yet, where a program has set
+/// `TCP_NOTSENT_LOWAT` to `low`.
+pub fn carrier_share(low: u32) -> u32 {
+    (low / 4).max(1)
 }
 
 /// Where `len` bytes at distance `from` of the base lie in a ring: the first piece (place, length)

@@ -225,7 +225,7 @@ pub(crate) fn ready_events(state: &State, object: &Found, fd: c_int, wanted: u32
         }
         Kind::Datagrams => crate::datagrams::ready(state, object, fd),
         Kind::Epoll => object.set().map_or(0, |set| set.ready_itself(state)),
-        Kind::Bound | Kind::Listener | Kind::Hidden | Kind::Free => 0,
+        Kind::Bound | Kind::Listener | Kind::Hidden | Kind::Netlink | Kind::Free => 0,
     }
 }
 
@@ -315,7 +315,7 @@ pub(crate) unsafe fn control(
     let found = object::find(fd).filter(|object| match object.kind() {
         Kind::Epoll => is_mixed(object),
         // The kernel answers for it until it listens or connects.
-        Kind::Bound => false,
+        Kind::Bound | Kind::Netlink => false,
         _ => true,
     });
     let mut inside = set.lock();

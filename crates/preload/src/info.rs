@@ -3,6 +3,7 @@
 use crate::object::Found;
 use crate::state::State;
 use gannet_local::Figures;
+use gannet_local::options::CONGESTION;
 use gannet_local::service::{self, Question};
 use gannet_local::slot::State as Standing;
 use gannet_local::slot::{flags, sent};
@@ -88,12 +89,36 @@ pub(crate) fn bytes(state: &State, object: &Found, fd: c_int) -> Vec<u8> {
     );
     put(136, &path.segments_sent.to_ne_bytes());
     put(140, &path.segments_received.to_ne_bytes());
-    put(144, &path.unsent.to_ne_bytes());
+    // What the carrier has not taken yet is not sent either.
+    let in_ring = if path.state == 0 { 0 } else { stream.unread() };
+    let unsent = u64::from(path.unsent) + in_ring;
+    put(144, &(unsent as u32).to_ne_bytes());
     put(148, &path.rtt_min.to_ne_bytes());
+    let times = [path.busy, path.window_limited, path.buffer_limited];
+    for (at, [low, high]) in [168, 176, 184].into_iter().zip(times) {
+        put(at, &(u64::from(low) | u64::from(high) << 32).to_ne_bytes());
+    }
     put(200, &slot.produced().to_ne_bytes());
     put(228, &path.send_window.to_ne_bytes());
     put(232, &path.receive_window.to_ne_bytes());
     bytes
+}
+
+/// What the congestion control in use says of itself (`TCP_CC_INFO`); CUBIC and Reno say nothing,
+/// as at the kernel, and between two programs there is none.
+pub(crate) fn of_control(state: &State, object: &Found) -> Vec<u8> {
+    ask_for_figures(state, object);
+    let Some(path) = figures(state, object) else {
+        return Vec::new();
+    };
+    let name = (path.congestion_control as usize).checked_sub(1);
+    let words = match name.and_then(|n| CONGESTION.get(n)) {
+        Some(&"bbr") => 5,
+        Some(&"dctcp") => 4,
+        _ => 0,
+    };
+    let words = path.control_state.into_iter().take(words);
+    words.flat_map(u32::to_ne_bytes).collect()
 }
 
 /// Between two programs nothing is lost or late: as over the kernel's loopback.

@@ -4,6 +4,7 @@
 
 use crate::state::State;
 use libc::{c_char, c_int, sockaddr};
+use rustix::fd::AsRawFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, socket_with};
 use std::ffi::CStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,6 +22,25 @@ pub(crate) fn is_kernels(address: IpAddr) -> bool {
     let own = connect(&socket, &SocketAddr::new(address, 9)).and_then(|()| getsockname(&socket));
     let own = own.ok().and_then(|own| SocketAddr::try_from(own).ok());
     own.is_some_and(|own| own.ip() == address)
+}
+
+/// The number of an interface.
+pub(crate) fn index_of(interface: &CStr) -> Option<u32> {
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    );
+    // SAFETY: all zeros are a request.
+    let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
+    asked.ifr_name = name_of(interface);
+    let (fd, place) = (socket.ok()?, (&raw mut asked).addr());
+    // SAFETY: a place of our own, as the request wants it.
+    let found = unsafe { crate::real::ioctl(fd.as_raw_fd(), libc::SIOCGIFINDEX, place) };
+    // SAFETY: a number in each of its forms, written by the kernel or by us.
+    let index = unsafe { asked.ifr_ifru.ifru_ifindex };
+    (found == 0).then_some(index as u32)
 }
 
 /// An address of the program's, with the bits of its network.

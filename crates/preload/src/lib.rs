@@ -16,7 +16,8 @@
 //!   program's own; `fresh.rs`: sockets without any; `datagrams.rs`: UDP
 //! * `border/`: system calls that are made without a name: the program's own, the C library's
 //! * `loader/`: static programs, into which ld.so does not bring this library
-//! * `interfaces.rs`: our addresses among those of interfaces
+//! * `interfaces.rs`: our addresses among those of interfaces; `netlink.rs`: where programs ask the
+//!   kernel for them themselves
 //! * `note.rs`: what became of sockets, for `gannet run -v`
 //! * `real.rs`: the C library's own functions; `begin.rs`: what runs before `main`
 //!
@@ -48,6 +49,7 @@ mod interfaces;
 mod lead;
 mod listen;
 mod loader;
+mod netlink;
 mod note;
 mod object;
 mod open;

@@ -6,6 +6,7 @@
 //! takes a reference and looks into the table once more.
 
 use crate::epoll::{Memberships, Set};
+use crate::netlink::Dump;
 use crate::state::State;
 use gannet_local::{Arena, Spin, Stream};
 use libc::c_int;
@@ -43,6 +44,8 @@ pub(crate) enum Kind {
     Epoll = 5,
     /// A descriptor the program does not know.
     Hidden = 6,
+    /// A netlink socket of the kernel's, which tells addresses; see [`crate::netlink`].
+    Netlink = 7,
 }
 
 /// See the module.
@@ -68,6 +71,8 @@ pub(crate) struct Object {
     asleep: AtomicU32,
     pub(crate) spin: Spin,
     set: AtomicPtr<Set>,
+    /// Of a netlink socket: what it was asked.
+    pub(crate) dump: Dump,
     /// The epoll sets it is in.
     pub(crate) in_sets: Memberships,
 }
@@ -194,6 +199,7 @@ pub(crate) fn new(kind: Kind, slot: u32) -> Found {
     object.references.fetch_add(1, AcqRel);
     object.slot.store(slot, Relaxed);
     object.connecting.store(false, Relaxed);
+    object.dump.end();
     object.kind.store(kind as u32, Release);
     Found(object)
 }
@@ -215,6 +221,7 @@ impl Object {
             asleep: AtomicU32::new(0),
             spin: Spin::new(spin_time()),
             set: AtomicPtr::new(std::ptr::null_mut()),
+            dump: Dump::new(),
             in_sets: Memberships::new(),
         }
     }
@@ -229,6 +236,7 @@ impl Object {
             4 => Kind::Datagrams,
             5 => Kind::Epoll,
             6 => Kind::Hidden,
+            7 => Kind::Netlink,
             _ => Kind::Free,
         }
     }

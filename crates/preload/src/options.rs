@@ -93,6 +93,7 @@ const WITHOUT_EFFECT: &[(c_int, c_int)] = &[
     (libc::IPPROTO_IP, libc::IP_FREEBIND),
     (libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
     (libc::IPPROTO_IP, libc::IP_TRANSPARENT),
+    (libc::IPPROTO_IP, libc::IP_MULTICAST_LOOP),
     (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
     (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
     (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
@@ -157,7 +158,17 @@ const RANGES: &[(Opt, c_int, c_int)] = &[
     (Opt::ZERO_COPY, 0, 1),
 ];
 
-/// Times of sending, which nothing here takes.
+/// Whether an option asks for times of sending, which nothing here takes: a program would wait for
+/// them for ever. It is refused, as by a kernel that does not know it; the program then measures in
+/// other ways.
+pub(crate) fn asks_for_times_of_sending(which: (c_int, c_int), number: c_int) -> bool {
+    /// With times of 64 bits on every machine (asm-generic/socket.h).
+    const SO_TIMESTAMPING_NEW: c_int = 65;
+    let names = [libc::SO_TIMESTAMPING, SO_TIMESTAMPING_NEW];
+    let asks = which.0 == libc::SOL_SOCKET && names.contains(&which.1);
+    asks && number as u32 & TIMES_OF_SENDING != 0
+}
+
 const TIMES_OF_SENDING: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE
     | libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_TX_SCHED
@@ -210,18 +221,19 @@ pub(crate) fn store(slot: &OwnSlot<'_>, which: (c_int, c_int), number: c_int) ->
         };
     }
     let Some(option) = find(which) else {
-        return match WITHOUT_EFFECT.contains(&which) {
-            true => Ok(()),
-            false => Err(libc::ENOPROTOOPT),
+        return match which {
+            (libc::IPPROTO_IP, libc::IP_ADD_MEMBERSHIP | libc::IP_DROP_MEMBERSHIP)
+            | (libc::IPPROTO_IPV6, libc::IPV6_ADD_MEMBERSHIP | libc::IPV6_DROP_MEMBERSHIP) => {
+                Err(libc::EPROTO)
+            }
+            (libc::IPPROTO_IP, libc::IP_MULTICAST_TTL) => Err(libc::EINVAL),
+            _ if WITHOUT_EFFECT.contains(&which) => Ok(()),
+            _ => Err(libc::ENOPROTOOPT),
         };
     };
     let range = RANGES.iter().find(|range| range.0 == option);
     if range.is_some_and(|range| !(range.1..=range.2).contains(&number)) {
         return Err(libc::EINVAL);
-    }
-    if option == Opt::TIMESTAMPING && number as u32 & TIMES_OF_SENDING != 0 {
-        // (as a kernel says that does not know the option: the program then measures in other ways)
-        return Err(libc::ENOPROTOOPT);
     }
     if option == Opt::Ttl && number != -1 && !(1..=255).contains(&number) {
         return Err(libc::EINVAL);

@@ -51,7 +51,7 @@ fn matters(object: &Found) -> bool {
         Kind::Epoll => object
             .set()
             .is_some_and(|set| !crate::epoll::is_the_kernels(&set)),
-        Kind::Bound => false,
+        Kind::Bound | Kind::Netlink => false,
         _ => true,
     }
 }

@@ -482,8 +482,16 @@ pub(crate) fn refused(
         return Err(crate::errno::raw(error));
     }
     let own_end = slot.sent() & sent::FIN != 0;
-    if hindrance == Hindrance::Reset && !own_end && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
-        return Err(object.stream(state, fd).reset_errno());
+    let stream = object.stream(state, fd);
+    let reset = match own_end {
+        true => stream.readiness_to_receive().failed,
+        false => hindrance == Hindrance::Reset,
+    };
+    if reset && slot.set_flags(flags::TOLD) & flags::TOLD == 0 {
+        return Err(match stream.reset_errno() {
+            libc::EPIPE => not_connected(call),
+            errno => errno,
+        });
     }
     let late = hindrance == Hindrance::End && !own_end;
     if late {

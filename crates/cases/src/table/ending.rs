@@ -69,6 +69,33 @@ pub(super) const CASES: &[Case] = &[
             sys::get_int(server, libc::SOL_SOCKET, libc::SO_ERROR),
         );
     }),
+    case("reset/in-CLOSE-WAIT", |t| {
+        after_reset(t, reset_in_close_wait(t), "error")
+    }),
+    case("reset/in-CLOSE-WAIT-seen-by-recv", |t| {
+        after_reset(t, reset_in_close_wait(t), "recv")
+    }),
+    case("reset/in-CLOSE-WAIT-seen-by-send", |t| {
+        after_reset(t, reset_in_close_wait(t), "send")
+    }),
+    case("reset/in-LAST-ACK", |t| {
+        after_reset(t, reset_in_last_ack(t), "error")
+    }),
+    case("reset/in-LAST-ACK-seen-by-recv", |t| {
+        after_reset(t, reset_in_last_ack(t), "recv")
+    }),
+    case("reset/in-LAST-ACK-seen-by-send", |t| {
+        after_reset(t, reset_in_last_ack(t), "send")
+    }),
+    case("reset/in-FIN-WAIT-2", |t| {
+        let (client, server) = t.pair();
+        sys::shutdown(server, libc::SHUT_WR);
+        ready(client, POLLRDHUP);
+        sys::set_linger(client, true, 0);
+        sys::close(client);
+        ready(server, POLLERR);
+        after_reset(t, server, "error");
+    }),
     case("reset/first-seen-by-send", |t| {
         let (client, server) = t.pair();
         sys::set_linger(client, true, 0);
@@ -347,4 +374,48 @@ fn restarted(t: &Talk, call: fn(i32) -> sys::Ret) {
     t.saw("call", call(server));
     t.say(sys::signals_handled());
     sys::waitpid(pid, 0);
+}
+
+/// An end whose peer has ended its direction, and resets then.
+fn reset_in_close_wait(t: &Talk) -> i32 {
+    let (client, server) = t.pair();
+    sys::shutdown(client, libc::SHUT_WR);
+    ready(server, POLLRDHUP);
+    sys::set_linger(client, true, 0);
+    sys::close(client);
+    ready(server, POLLERR);
+    server
+}
+
+/// An end that has ended its direction too, behind bytes for which its peer has no room.
+fn reset_in_last_ack(t: &Talk) -> i32 {
+    let (client, server) = t.pair();
+    sys::shutdown(client, libc::SHUT_WR);
+    ready(server, POLLRDHUP);
+    fill(server);
+    t.saw("shutdown", sys::shutdown(server, libc::SHUT_WR));
+    sys::close(client);
+    ready(server, POLLERR);
+    server
+}
+
+/// What an end says whose peer has reset; `first`: the call that hears of it.
+fn after_reset(t: &Talk, fd: i32, first: &str) {
+    let error = || {
+        let error = sys::get_int(fd, libc::SOL_SOCKET, libc::SO_ERROR);
+        t.saw("SO_ERROR", error);
+    };
+    let recv = || t.saw("recv", sys::recv(fd, 9, 0));
+    let send = || t.saw("send", sys::send(fd, b"x", MSG_NOSIGNAL));
+    t.polled(sys::poll(&[(fd, POLLIN | POLLOUT | POLLRDHUP)], 0));
+    match first {
+        "recv" => recv(),
+        "send" => send(),
+        _ => error(),
+    }
+    t.polled(sys::poll(&[(fd, POLLIN | POLLOUT | POLLRDHUP)], 0));
+    error();
+    recv();
+    send();
+    error();
 }

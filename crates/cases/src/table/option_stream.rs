@@ -1,9 +1,10 @@
 //! tcp(7), ip(7), socket(7): options of connections, and what they add to messages.
 
 use super::case::{Case, case};
+use super::send::fill;
 use crate::sys;
-use crate::talk::{Talk, queued, take, wait_for};
-use libc::{IPPROTO_IP, IPPROTO_TCP, SOL_SOCKET};
+use crate::talk::{Talk, nonblocking, pause, queued, ready, take, wait_for};
+use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, POLLOUT, SOL_SOCKET};
 
 pub(super) const CASES: &[Case] = &[
     case("options/set-before-connect", |t| {
@@ -77,6 +78,25 @@ pub(super) const CASES: &[Case] = &[
             t.saw("set", sys::set_int(client, IPPROTO_TCP, name, value));
             t.saw("get", sys::get_int(client, IPPROTO_TCP, name));
         }
+    }),
+    case("tcp/TCP_NOTSENT_LOWAT-full-and-room-again", |t| {
+        let (client, server) = t.pair();
+        nonblocking(client);
+        let name = libc::TCP_NOTSENT_LOWAT;
+        t.saw("set", sys::set_int(client, IPPROTO_TCP, name, 16_384));
+        // What left meanwhile makes room once more.
+        wait_for(|| {
+            fill(client);
+            pause(2);
+            sys::poll(&[(client, POLLOUT)], 0).0 == sys::Ret::Value(0)
+        });
+        t.polled(sys::poll(&[(client, POLLOUT)], 0));
+        while !sys::recv(server, 1 << 20, libc::MSG_DONTWAIT)
+            .data
+            .is_empty()
+        {}
+        t.say(ready(client, POLLOUT));
+        t.saw("send", sys::send(client, b"x", 0));
     }),
     case("tcp/TCP_FASTOPEN_CONNECT-connected", |t| {
         let (client, _server) = t.pair();
@@ -174,6 +194,65 @@ pub(super) const CASES: &[Case] = &[
         with_control(t, server, (2, 16, 0), false);
         t.saw("off", sys::set_int(server, SOL_SOCKET, name, 0));
         with_control(t, server, (2, 16, 0), false);
+    }),
+    case("socket/SO_TIMESTAMPING-of-sending", |t| {
+        let sent =
+            (libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE).cast_signed();
+        let name = libc::SO_TIMESTAMPING;
+        let (listener, address) = t.listener();
+        let fd = t.tcp();
+        t.saw("fresh", sys::set_int(fd, SOL_SOCKET, name, sent));
+        t.saw("connect", sys::connect(fd, address));
+        t.saw("get", sys::get_int(fd, SOL_SOCKET, name));
+        t.saw("connected", sys::set_int(fd, SOL_SOCKET, name, sent));
+        t.saw("listener", sys::set_int(listener, SOL_SOCKET, name, sent));
+    }),
+    case("ip/MCAST_JOIN_GROUP", |t| {
+        let fd = t.udp();
+        let (of_four, of_six) = (group_request(2, &[239, 1, 2, 3]), group_request(10, &MANY));
+        let set = |fd, level, name, value: &[u8]| sys::setsockopt(fd, level, name, value);
+        for name in [
+            MCAST_JOIN_GROUP,
+            MCAST_JOIN_GROUP,
+            MCAST_LEAVE_GROUP,
+            MCAST_LEAVE_GROUP,
+        ] {
+            t.saw("four", set(fd, IPPROTO_IP, name, &of_four));
+        }
+        let fd = t.udp6();
+        for name in [
+            MCAST_JOIN_GROUP,
+            MCAST_JOIN_GROUP,
+            MCAST_LEAVE_GROUP,
+            MCAST_LEAVE_GROUP,
+        ] {
+            t.saw("six", set(fd, IPPROTO_IPV6, name, &of_six));
+        }
+        let one = group_request(2, &[127, 0, 0, 1]);
+        for wrong in [&one[..], &of_six, &of_four[..100], &[]] {
+            t.saw("wrong", set(fd, IPPROTO_IP, MCAST_JOIN_GROUP, wrong));
+        }
+    }),
+    case("ip/groups-of-a-stream", |t| {
+        let (client, _server) = t.pair();
+        let old = [239, 1, 2, 3, 127, 0, 0, 1];
+        for fd in [t.tcp(), client] {
+            for name in [libc::IP_ADD_MEMBERSHIP, libc::IP_DROP_MEMBERSHIP] {
+                t.saw("group", sys::setsockopt(fd, IPPROTO_IP, name, &old));
+            }
+            for name in [libc::IP_MULTICAST_TTL, libc::IP_MULTICAST_LOOP] {
+                t.saw("set", sys::set_int(fd, IPPROTO_IP, name, 1));
+            }
+        }
+    }),
+    case("ip/MCAST_JOIN_GROUP-of-a-stream", |t| {
+        let (client, _server) = t.pair();
+        let group = group_request(2, &[239, 1, 2, 3]);
+        for fd in [t.tcp(), client] {
+            for name in [MCAST_JOIN_GROUP, MCAST_LEAVE_GROUP] {
+                t.saw("request", sys::setsockopt(fd, IPPROTO_IP, name, &group));
+            }
+        }
     }),
     case("socket/SO_ZEROCOPY", |t| {
         let (client, _server) = t.pair();
@@ -316,4 +395,21 @@ fn zero_copy(t: &Talk, client: i32, server: i32) {
         t.polled(sys::poll(&[(client, 0)], 0));
     }
     with_control(t, client, (9, 16, libc::MSG_ERRQUEUE), true);
+}
+
+/// RFC 3678 (`linux/in.h`).
+const MCAST_JOIN_GROUP: i32 = 42;
+const MCAST_LEAVE_GROUP: i32 = 45;
+/// A group of IPv6, behind the flow label.
+const MANY: [u8; 20] = [
+    0, 0, 0, 0, 0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34,
+];
+
+/// `struct group_req`: a group at the loopback interface, which is the first.
+fn group_request(family: u16, address: &[u8]) -> [u8; 136] {
+    let mut bytes = [0; 136];
+    bytes[..4].copy_from_slice(&1u32.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&family.to_ne_bytes());
+    bytes[12..12 + address.len()].copy_from_slice(address);
+    bytes
 }

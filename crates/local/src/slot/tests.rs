@@ -50,3 +50,34 @@ fn addresses_there_and_back() {
         assert_eq!((slot.local(), slot.remote()), (address, address));
     }
 }
+
+/// `MSG_MORE` once shared its bit with the error queue, and made a stream ready for errors.
+#[test]
+fn every_flag_has_a_bit_of_its_own() {
+    let all = [
+        flags::NONBLOCKING,
+        flags::RESOLVED,
+        flags::HUNG_UP,
+        flags::CARRIED,
+        flags::DUAL,
+        flags::SIX,
+        flags::BROKEN,
+        flags::TOLD,
+        flags::ELSEWHERE,
+        flags::SENDS_NO_MORE,
+        flags::CONNECTED,
+        flags::LOW_WATER,
+        flags::LOST,
+        flags::DEAF,
+        flags::PORT_GIVEN,
+        flags::MORE,
+        flags::KEPT,
+        flags::ERROR_QUEUE,
+        flags::UNSENT_MAX,
+    ];
+    let bits = all.iter().fold(0, |bits, flag| {
+        assert_eq!((flag.count_ones(), bits & flag), (1, 0), "{flag:#x}");
+        bits | flag
+    });
+    assert_eq!(bits.count_ones() as usize, all.len());
+}

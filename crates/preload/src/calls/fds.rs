@@ -66,7 +66,7 @@ pub(crate) fn finish(state: &State, object: &Found, fd: c_int) {
                 unsafe { real::close(bell) };
             }
         }
-        Kind::Hidden | Kind::Free => {}
+        Kind::Hidden | Kind::Netlink | Kind::Free => {}
     }
 }
 
@@ -274,7 +274,7 @@ fn control(fd: c_int, command: c_int, argument: usize) -> c_int {
     match (command, object.kind()) {
         (_, Kind::Hidden) => give(Err(libc::EBADF)),
         (libc::F_DUPFD | libc::F_DUPFD_CLOEXEC, _) => duplicated(fd, pass(argument)),
-        (_, Kind::Epoll | Kind::Free) => pass(argument),
+        (_, Kind::Epoll | Kind::Netlink | Kind::Free) => pass(argument),
         (libc::F_SETFL, kind) => {
             let wanted = argument as c_int & libc::O_NONBLOCK != 0;
             let physical = match kind {

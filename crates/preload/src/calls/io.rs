@@ -9,7 +9,7 @@ use crate::poll::deadline_of;
 use crate::real::{of_libc, tail, unless_foreign};
 use crate::state::{self, State};
 use crate::transfer::{self, Pieces};
-use crate::{address, control, datagrams, error_queue, note};
+use crate::{address, control, datagrams, error_queue, netlink, note};
 use libc::{c_int, c_uint, c_void, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use std::time::Instant;
 
@@ -85,6 +85,7 @@ fn receive(
         Kind::Datagrams => Some(datagrams::receive(state, object, fd, pieces, call)),
         Kind::Listener => Some(Err(libc::ENOTCONN)),
         Kind::Hidden => Some(Err(libc::EBADF)),
+        Kind::Netlink => netlink::receive_bytes(state, object, fd, pieces, call),
         _ => None,
     }
 }
@@ -114,6 +115,11 @@ fn send(
         Kind::Datagrams => datagrams::send(state, object, fd, pieces, call),
         Kind::Listener => Some(Err(transfer::not_connected(call))),
         Kind::Hidden => Some(Err(libc::EBADF)),
+        Kind::Netlink => {
+            // SAFETY: the program passed these places to be read.
+            unsafe { netlink::sends(object, pieces) };
+            None
+        }
         _ => None,
     }
 }
@@ -372,7 +378,13 @@ pub(super) unsafe extern "C-unwind" fn recvfrom(
             let got = unsafe { datagrams::receive_from(state, &object, fd, (&pieces, call), from) };
             return Some(got);
         }
-        let outcome = receive(&stream(fd)?, fd, &Pieces::one(to.cast(), len), call)?;
+        let found = stream(fd)?;
+        let outcome = receive(&found, fd, &Pieces::one(to.cast(), len), call)?;
+        if found.1.kind() == Kind::Netlink {
+            // SAFETY: as the caller says.
+            unsafe { netlink::give_sender(from, from_len) };
+            return Some(outcome);
+        }
         // A stream has no address to tell: the kernel leaves the length at 0.
         if outcome.is_ok() && !from.is_null() && !from_len.is_null() {
             // SAFETY: the caller's place.
@@ -436,9 +448,15 @@ unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut libc::msghdr, call:
             // SAFETY: as the caller says.
             return Some(unsafe { datagrams::receive_message(state, &object, fd, message, call) });
         }
-        let found = stream(fd).filter(|found| found.1.kind() == Kind::Stream)?;
+        let found = stream(fd)?;
         // SAFETY: as the caller says.
-        Some(unsafe { receive_message(&found, fd, message, call) })
+        unsafe {
+            match found.1.kind() {
+                Kind::Stream => Some(receive_message(&found, fd, message, call)),
+                Kind::Netlink => netlink::receive_message(found.0, &found.1, fd, message, call),
+                _ => None,
+            }
+        }
     });
     if let Some(outcome) = ours {
         return give_len(outcome);
@@ -530,9 +548,18 @@ unsafe fn send_message_to(
     if let Some(Err(error)) = unsafe { super::fast_open::connect(fd, to, call) } {
         return Some(Err(error));
     }
-    let found = stream(fd).filter(|found| found.1.kind() == Kind::Stream)?;
+    let found = stream(fd)?;
     // SAFETY: as the caller says.
-    Some(unsafe { send_message(&found, fd, message, call) })
+    unsafe {
+        match found.1.kind() {
+            Kind::Stream => Some(send_message(&found, fd, message, call)),
+            Kind::Netlink => {
+                netlink::sends_message(&found.1, message);
+                None
+            }
+            _ => None,
+        }
+    }
 }
 
 /// # Safety

@@ -6,7 +6,7 @@ use crate::fresh;
 use crate::object::{self, Found, Kind};
 use crate::place;
 use crate::state::{self, State};
-use crate::{bound, datagrams, info, listen, options, real, wait, wishes};
+use crate::{bound, datagrams, info, listen, open, options, real, wait, wishes};
 use gannet_local::options::{CONGESTION, Opt};
 use gannet_local::slot::{State as Standing, flags};
 use libc::{c_int, c_void, socklen_t};
@@ -166,8 +166,7 @@ fn get(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) -> Outco
         (libc::IPPROTO_TCP, libc::TCP_MAXSEG) if path.is_some() => {
             int(path.map_or(0, |path| path.send_mss as c_int))
         }
-        // No control of ours says more of itself; so the kernel's answer is where they do not.
-        (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Answer::Bytes(Vec::new()),
+        (libc::IPPROTO_TCP, libc::TCP_CC_INFO) => Answer::Bytes(info::of_control(state, object)),
         (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => {
             // what is in use, or else what is wanted
             info::ask_for_figures(state, object);
@@ -214,6 +213,10 @@ unsafe extern "C-unwind" fn setsockopt(
 ) -> c_int {
     let _busy = border::enter();
     fresh::forget(fd);
+    // SAFETY: as the caller says.
+    if unsafe { refuses(fd, (level, name), (value, len)) } {
+        return give(Err(libc::ENOPROTOOPT));
+    }
     let (Some(state), Some(object)) = (state::get(), object::find(fd)) else {
         // SAFETY: passed on.
         let set = unsafe { real::setsockopt(fd, level, name, value, len) };
@@ -257,13 +260,47 @@ unsafe extern "C-unwind" fn setsockopt(
     give(outcome.map(|()| 0))
 }
 
+/// Times of sending are refused before it is known whether the stream will be the kernel's: what
+/// the kernel granted, a stream of ours could not keep.
+///
+/// # Safety
+/// `value` can be read for `len` bytes, or is null.
+unsafe fn refuses(
+    fd: c_int,
+    which: (c_int, c_int),
+    (value, len): (*const c_void, socklen_t),
+) -> bool {
+    // (every bit asks, if the option is one that can)
+    let names = options::asks_for_times_of_sending(which, -1);
+    if !names || state::get().is_none() {
+        return false;
+    }
+    // SAFETY: as the caller says.
+    let number = unsafe { number(which.0, (value, len)) };
+    let asks = number.is_ok_and(|number| options::asks_for_times_of_sending(which, number));
+    asks && match object::find(fd).map(|object| object.kind()) {
+        Some(Kind::Stream | Kind::Listener | Kind::Bound) => true,
+        Some(_) => false,
+        None => open::plain(fd).is_some_and(|plain| plain.stream) && !is_connected(fd),
+    }
+}
+
+fn is_connected(fd: c_int) -> bool {
+    // SAFETY: all zeros are a value of it.
+    let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = size_of::<libc::sockaddr_storage>() as socklen_t;
+    // SAFETY: places of our own.
+    unsafe { real::getpeername(fd, (&raw mut name).cast(), &raw mut len) == 0 }
+}
+
 /// The carrier heeds the options of what it carries: it looks at them whenever it looks at the
 /// stream. Only those that may set something free, or concern a stream on which nothing happens, it
 /// has to hear of at once.
 fn tell_carrier(state: &State, object: &Found, fd: c_int, which: (c_int, c_int)) {
-    const AT_ONCE: [(c_int, c_int); 7] = [
+    const AT_ONCE: [(c_int, c_int); 8] = [
         (libc::IPPROTO_TCP, libc::TCP_NODELAY),
         (libc::IPPROTO_TCP, libc::TCP_CORK),
+        (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
         (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
         (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
         (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),

@@ -89,7 +89,11 @@ pub(crate) fn enter_child(state: &State) -> Option<Made> {
 /// Entry `holder` holds everything that this process has.
 fn hold_all(state: &State, holder: usize) {
     for (_, object) in object::all() {
-        if !matches!(object.kind(), Kind::Epoll | Kind::Hidden | Kind::Free) {
+        let has_slot = !matches!(
+            object.kind(),
+            Kind::Epoll | Kind::Hidden | Kind::Netlink | Kind::Free
+        );
+        if has_slot {
             state.arena().hold(holder, object.slot());
         }
     }

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::fence;
 
-/// Only to note what will never be ours.
+/// To note what will never be ours, and sockets that ask for addresses.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let _busy = border::enter();
@@ -25,6 +25,11 @@ unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) 
     let fd = unsafe { real::socket(domain, kind, protocol) };
     wishes::forget(fd);
     fresh::remember(fd, domain, kind);
+    if domain == libc::AF_NETLINK
+        && let Some(state) = state::get()
+    {
+        crate::netlink::made(state, fd, protocol);
+    }
     if let Some(state) = state::get().filter(|state| state.arena().log_wanted())
         && fd >= 0
     {

@@ -288,6 +288,7 @@ impl Tcp {
             && open.recv.owed != AckOwed::Now
             && send.fin == Fin::Open
             && send.gathers_with(len)
+            && entry.conn.settings.room(send) >= len
             && memory_share(pool, send.queue.len()) >= len;
         let taken = if joins {
             send.queue.append(pool, data, len)
@@ -350,7 +351,8 @@ impl Tcp {
             .ok_or(SendError::Failed(TcpError::LinkGone))?;
         let pool = &mut endpoint.pool;
         open.send.before_write(now);
-        let mut left = open.send.room().min(most);
+        let room = entry.conn.settings.room(&open.send);
+        let mut left = room.min(most);
         left = left.min(memory_share(pool, open.send.queue.len()));
         let mut taken = 0;
         while let Some(rest) = data.get(taken..).filter(|r| !r.is_empty() && left > 0) {
@@ -361,7 +363,10 @@ impl Tcp {
             taken += n as usize;
             left -= n;
         }
-        if taken == 0 && open.send.room() > 0 && !data.is_empty() {
+        // (`most` is a share of a write, after which the next one follows)
+        let cut = taken < data.len() && taken < most as usize;
+        open.send.note_write(cut, now);
+        if taken == 0 && room > 0 && !data.is_empty() {
             self.wait_for_memory(id.index);
         }
         Ok(taken)
@@ -384,7 +389,7 @@ impl Tcp {
         let State::Open(open) = &entry.conn.state else {
             return Err(SendError::NotConnected);
         };
-        let block = if open.send.room() > 0 {
+        let block = if entry.conn.settings.room(&open.send) > 0 {
             endpoint.pool.detach()
         } else {
             None
@@ -417,7 +422,7 @@ impl Tcp {
         let (State::Open(open), Some(endpoint)) = (&mut entry.conn.state, ip.endpoint(link)) else {
             return Err((SendError::Failed(TcpError::LinkGone), None));
         };
-        if open.send.room() == 0 {
+        if entry.conn.settings.room(&open.send) == 0 {
             return Err((SendError::WouldBlock, Some(block)));
         }
         open.send.before_write(now);

@@ -43,6 +43,7 @@ mod prr;
 mod sample;
 mod validated;
 
+use super::socket::ControlState;
 use crate::config::CongestionControl;
 use alloc::boxed::Box;
 use bbr::Bbr;
@@ -190,6 +191,16 @@ impl Congestion {
             self.control = Control::new(control, self.cwnd, self.smss, self.initial);
         }
         other
+    }
+
+    /// What the control says of itself.
+    #[must_use]
+    pub fn state(&self) -> ControlState {
+        match &self.control {
+            Control::NewReno(_) | Control::Cubic(_) => ControlState::Window,
+            Control::Dctcp(dctcp) => dctcp.state(),
+            Control::Bbr(bbr) => bbr.state(),
+        }
     }
 
     /// Bytes that may be in flight.

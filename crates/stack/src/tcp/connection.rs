@@ -293,7 +293,8 @@ impl Connection {
         match &self.state {
             State::Open(open) => {
                 if open.send.fin == super::send::Fin::Open {
-                    return open.send.room() > open.send.buffer_now() / 3
+                    let room = open.send.room() > open.send.buffer_now() / 3;
+                    return room && self.settings.wants_more(&open.send)
                         || open.phase == Phase::Closed;
                 }
                 // who lingers waits for the last acknowledgement

@@ -2,8 +2,8 @@
 
 use super::connection::{Connection, Open, State};
 use super::recv::Recv;
-use super::send::Send;
-use super::socket::{LossState, TcpInfo, TcpStatus};
+use super::send::{Busy, Send};
+use super::socket::{ControlState, LossState, TcpInfo, TcpStatus};
 use core::time::Duration;
 use gannet_base::Instant;
 
@@ -63,6 +63,8 @@ pub(super) fn info(conn: &Connection) -> TcpInfo {
         timestamps: false,
         ecn: false,
         congestion_control: conn.settings.congestion,
+        control_state: ControlState::default(),
+        busy: Busy::default(),
         pacing_rate: None,
         time_to_live: conn.path.ttl,
         type_of_service: conn.path.tos,
@@ -98,6 +100,8 @@ fn describe_send(send: &Send, info: &mut TcpInfo) {
     info.congestion_window = send.congestion.cwnd();
     info.slow_start_threshold = send.congestion.ssthresh();
     info.pacing_rate = send.pace();
+    info.control_state = send.congestion.state();
+    info.busy = send.busy;
     info.send_window = send.wnd;
     info.in_flight = send.max - send.una;
     info.sacked = send.sent.sacked();

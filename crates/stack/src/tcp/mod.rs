@@ -113,7 +113,8 @@ pub use counters::{TcpCounters, TcpEvent};
 pub use engine::Tcp;
 pub use error::{ConnectError, ListenError, RecvError, SendError, TcpError};
 pub use icmp::{IcmpError, IcmpErrorKind};
+pub use send::{Busy, BusyTimes};
 pub use socket::{
-    ListenerId, LossState, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption, TcpReady, TcpState,
-    TcpStatus,
+    ControlState, ListenerId, LossState, ReceivedBlock, Shutdown, TcpId, TcpInfo, TcpOption,
+    TcpReady, TcpState, TcpStatus,
 };

@@ -15,6 +15,7 @@ use gannet_base::Instant;
 use gannet_link::{Checksum, Pool};
 
 mod ack;
+mod busy;
 mod dormant;
 mod next;
 mod paced;
@@ -35,6 +36,7 @@ use super::seq::SeqNum;
 use super::socket::LossState;
 use super::window::{Nagle, WindowScale};
 use crate::config::CongestionControl;
+pub use busy::{Busy, BusyTimes};
 pub(super) use dormant::RestingSend;
 pub(super) use size::SizeAnswer;
 use size::{Ask, SizeProbe};
@@ -206,6 +208,9 @@ pub(super) struct Send {
     pub(super) tail_probes: u64,
     /// Times the peer threw away what it had reported.
     pub(super) reneged: u64,
+    pub(super) busy: Busy,
+    /// The peer's window was what the last question for something to send met.
+    window_limited: bool,
 }
 
 impl Send {
@@ -269,6 +274,8 @@ impl Send {
             undone: 0,
             tail_probes: 0,
             reneged: 0,
+            busy: Busy::default(),
+            window_limited: false,
         }
     }
 
@@ -398,6 +405,7 @@ impl Send {
     pub(super) fn before_queueing(&mut self, now: Instant) {
         if self.una == self.end() {
             self.last_progress = now;
+            self.begin_busy(now);
         }
     }
 

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::handshake::MIN_MSS;
+use super::send::Send;
 use super::socket::TcpOption;
 use super::user_timeout::UserTimeouts;
 use super::window::Nagle;
@@ -26,6 +27,8 @@ pub(super) struct Settings {
     /// How far it grows by itself; 0 once the application has set it.
     pub(super) send_buffer_max: u32,
     pub(super) receive_buffer: Option<u32>,
+    /// Most bytes that wait to be sent; `u32::MAX`: as many as the send buffer holds.
+    unsent_max: u32,
     /// Most bytes in a segment; 0: no limit.
     max_segment: u16,
     pub(super) ttl: u8,
@@ -57,6 +60,7 @@ impl Settings {
             send_buffer: config.send_buffer,
             send_buffer_max: config.send_buffer_max,
             receive_buffer: None,
+            unsent_max: u32::MAX,
             max_segment: config.max_segment.map_or(0, limit),
             ttl: Path::TTL,
             tos: 0,
@@ -104,6 +108,7 @@ impl Settings {
             TcpOption::ReceiveBuffer(bytes) => {
                 self.receive_buffer = Some(bytes.clamp(2048, 1 << 30));
             }
+            TcpOption::UnsentMax(most) => self.unsent_max = most.unwrap_or(u32::MAX),
             TcpOption::MaxSegment(most) => self.max_segment = most.map_or(0, limit),
             TcpOption::Linger(time) => self.linger = time,
             //= https://www.rfc-editor.org/rfc/rfc9293#section-3.9.2
@@ -118,6 +123,22 @@ impl Settings {
             TcpOption::FastOpen(most) => self.fast_open = most,
             TcpOption::CongestionControl(control) => self.congestion = control,
         }
+    }
+
+    /// Bytes that a write may queue.
+    #[inline]
+    pub(super) fn room(&self, send: &Send) -> u32 {
+        /// Where segments are long, part of one is enough to make progress.
+        const LEAST: u32 = 4096;
+        let most = self.unsent_max.max(send.mss.min(LEAST));
+        send.room().min(most.saturating_sub(send.unsent()))
+    }
+
+    /// Whether so little waits to be sent that a writer is called.
+    // Linux: half of the mark, so that there is a pause between "full" and "room again".
+    #[inline]
+    pub(super) fn wants_more(&self, send: &Send) -> bool {
+        self.unsent_max == u32::MAX || send.unsent() < self.unsent_max.div_ceil(2)
     }
 
     /// Between two keep-alive probes.

@@ -7,6 +7,7 @@ use gannet_base::Instant;
 use gannet_link::{Range, View};
 
 use super::error::TcpError;
+use super::send::Busy;
 use crate::config::CongestionControl;
 use crate::link::LinkId;
 
@@ -113,6 +114,10 @@ pub enum TcpOption {
     SendBuffer(u32),
     /// Receive buffer in bytes; switches its growth off.
     ReceiveBuffer(u32),
+    /// Most bytes that are written and not sent yet, at least a segment or 4 KiB (Linux's
+    /// TCP_NOTSENT_LOWAT): writing takes no more, and is possible again at less than half of it.
+    /// `None`: as many as the send buffer holds.
+    UnsentMax(Option<u32>),
     /// Most bytes in a segment (Linux's TCP_MAXSEG), at least 48, options included; `None`: as link
     /// and peer have it. Of a listener: announced and obeyed; of an open connection: obeyed from
     /// now on, and never raised. For connections we open: [`crate::TcpConfig::max_segment`].
@@ -144,6 +149,34 @@ pub enum LossState {
     Recovery,
     /// The retransmission timer has expired.
     Loss,
+}
+
+/// What a congestion control says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ControlState {
+    /// Nothing more than its window.
+    #[default]
+    Window,
+    /// BBR's model of the path.
+    Bbr {
+        /// Bytes per second.
+        bandwidth: u64,
+        /// Smallest round trip; none before the first.
+        min_rtt: Option<Duration>,
+        /// Of the bandwidth, at which it sends, in percent.
+        pacing_gain: u32,
+        /// Of bandwidth times round trip, that it has under way, in percent.
+        window_gain: u32,
+    },
+    /// DCTCP's share of marks (RFC 8257).
+    Dctcp {
+        /// DCTCP.Alpha in parts of 1,024.
+        alpha: u32,
+        /// Bytes acknowledged in the window under way, and those of them that were marked.
+        acknowledged: u32,
+        /// See `acknowledged`.
+        marked: u32,
+    },
 }
 
 /// What a connection knows about itself: U-Net's "the application sees the state of its queues".
@@ -223,6 +256,10 @@ pub struct TcpInfo {
     pub ecn: bool,
     /// Congestion control.
     pub congestion_control: CongestionControl,
+    /// What it says of itself.
+    pub control_state: ControlState,
+    /// How long there was something to send, and what held it back: [`Busy::times`].
+    pub busy: Busy,
     /// Bytes per second at which data leaves; none: as fast as the windows allow.
     pub pacing_rate: Option<u64>,
     /// Time to live of packets.

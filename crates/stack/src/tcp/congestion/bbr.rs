@@ -39,6 +39,7 @@ mod phases;
 
 use super::pacing::quantum;
 use super::{AckSample, Lost, MAX_CWND, initial_window};
+use crate::tcp::socket::ControlState;
 use bounds::{Bounds, Limits, inflight_at_loss};
 use model::Model;
 use phases::{Cycle, FullPipe, ProbeRtt, State};
@@ -219,6 +220,15 @@ impl Bbr {
         if self.bounds.is_loss_round_start() && !self.state.probes_bw() {
             let (max_bw, cwnd) = (self.model.max_bw(), self.cwnd);
             self.bounds.adapt_short_term(max_bw, cwnd);
+        }
+    }
+
+    pub(super) fn state(&self) -> ControlState {
+        ControlState::Bbr {
+            bandwidth: self.bw(),
+            min_rtt: self.model.min_rtt(),
+            pacing_gain: self.state.pacing_gain().percent() as u32,
+            window_gain: self.state.cwnd_gain() as u32,
         }
     }
 

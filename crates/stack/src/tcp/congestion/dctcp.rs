@@ -3,6 +3,7 @@
 
 use super::AckSample;
 use super::newreno::NewReno;
+use crate::tcp::socket::ControlState;
 
 /// One, as a fraction.
 const ONE: u64 = 1 << 20;
@@ -37,6 +38,15 @@ impl Default for Dctcp {
 }
 
 impl Dctcp {
+    pub(super) fn state(&self) -> ControlState {
+        let bytes = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        ControlState::Dctcp {
+            alpha: bytes(self.alpha * 1024 / ONE),
+            acknowledged: bytes(self.bytes_acked),
+            marked: bytes(self.bytes_marked),
+        }
+    }
+
     //= https://www.rfc-editor.org/rfc/rfc8257#section-3.2
     //# The congestion estimator on the sender MUST process acceptable ACKs as follows:
     /// An acknowledgement: how much of what it covers was marked.

@@ -42,6 +42,7 @@ impl Send {
             false => self.on_any_ack(pool, n, sample),
         };
         self.fit_buffer();
+        self.note_acked(now);
         acked
     }
 

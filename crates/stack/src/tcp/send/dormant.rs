@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use gannet_base::Instant;
 
+use super::busy::Busy;
 use super::{Ask, Fin, Forward, Send, SendTimer, Tail, Undo};
 use crate::tcp::congestion::{Congestion, Pacer};
 use crate::tcp::ecn::EcnSender;
@@ -35,6 +36,8 @@ pub(in crate::tcp) struct RestingSend {
     buffer: u32,
     buffer_max: u32,
     acknowledged: u64,
+    /// Of [`Busy`]: the parts of it are [`Trouble`]'s.
+    busy: u64,
     tail: Tail,
     nagle: Nagle,
     scale: WindowScale,
@@ -63,6 +66,7 @@ struct Trouble {
     undone: u64,
     tail_probes: u64,
     reneged: u64,
+    held_back: [u64; 2],
 }
 
 impl Send {
@@ -104,6 +108,7 @@ impl Send {
             buffer: self.buffer,
             buffer_max: self.buffer_max,
             acknowledged: self.acknowledged,
+            busy: self.busy.all(),
             tail: self.tail,
             nagle: self.nagle,
             scale: self.scale,
@@ -124,6 +129,7 @@ impl Send {
             | self.undone
             | self.tail_probes
             | self.reneged
+            | self.busy.held_back().iter().fold(0, |all, part| all | part)
             | u64::from(self.dup_acks | self.sent.ignored() | self.probes);
         let none = counts == 0
             && self.loss.is_none()
@@ -145,6 +151,7 @@ impl Send {
                 undone: self.undone,
                 tail_probes: self.tail_probes,
                 reneged: self.reneged,
+                held_back: self.busy.held_back(),
             })
         })
     }
@@ -162,6 +169,7 @@ impl Send {
         self.undone = trouble.undone;
         self.tail_probes = trouble.tail_probes;
         self.reneged = trouble.reneged;
+        self.busy.set_held_back(trouble.held_back);
     }
 }
 
@@ -222,6 +230,8 @@ impl RestingSend {
             undone: 0,
             tail_probes: 0,
             reneged: 0,
+            busy: Busy::resting(self.busy),
+            window_limited: false,
             pacer: self.pacer.clone(),
             fitted: 0,
         };

@@ -14,10 +14,15 @@ impl Send {
     #[inline]
     pub(in crate::tcp) fn next(&mut self, limit: u32, now: Instant) -> Option<Plan> {
         let limit = limit.max(self.mss);
-        if self.pacer.is_some() {
-            return self.next_paced(limit, now);
+        self.window_limited = false;
+        let plan = match self.pacer.is_some() {
+            true => self.next_paced(limit, now),
+            false => self.choose(limit),
+        };
+        if plan.is_none() {
+            self.note_pause(self.window_limited, now);
         }
-        self.choose(limit)
+        plan
     }
 
     /// What to send next as far as windows and timers are concerned.
@@ -162,7 +167,10 @@ impl Send {
                 let whole = limit - limit % self.mss;
                 Some(self.plan(self.nxt, n.min(whole), Why::Next))
             }
-            SendAnswer::Wait | SendAnswer::WaitForWindow => None,
+            SendAnswer::Wait | SendAnswer::WaitForWindow => {
+                self.window_limited = window < by_congestion.min(queued);
+                None
+            }
         }
     }
 

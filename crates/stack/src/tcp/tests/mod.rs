@@ -54,6 +54,7 @@ mod syn_sent;
 mod synchronised;
 mod time_wait;
 mod unresolved;
+mod unsent;
 mod urgent;
 mod user_timeout;
 mod windows;
