@@ -69,10 +69,12 @@ def new_child(pid):
 
 
 def kill(pid):
+    """Whether there was such a process, also one that its parent has not waited for."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass
+        return False
+    return True
 
 
 def walk(pid, calls, steps):
@@ -134,7 +136,10 @@ def walk_child(parent, victim, calls, steps):
     ptrace(INTERRUPT, parent)
     if is_over(stop(parent, LONG)):
         return "ended"
-    kill(victim)
+    if not kill(victim):
+        # Its parent has another child in its place already, and makes none now.
+        ptrace(DETACH, parent)
+        return "gone"
     child = next_child(parent, 0)
     return "no child" if child is None else walk(child, calls, steps)
 
