@@ -185,7 +185,10 @@ fn kill(processes: impl Iterator<Item = u32>) {
     let words: Vec<String> = processes.map(|process| process.to_string()).collect();
     if !words.is_empty() {
         // The program rather than a system call, because this crate has no unsafe code.
-        drop(Command::new("kill").arg("-KILL").args(&words).status());
+        let mut command = Command::new("kill");
+        // Those that have ended meanwhile are none of a reader's business.
+        command.arg("-KILL").args(&words).stderr(Stdio::null());
+        drop(command.status());
     }
 }
 

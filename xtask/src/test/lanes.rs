@@ -1,5 +1,5 @@
 //! The second lane: steps that keep the processors busy and that no clock judges run beside the
-//! others, in a process of its own with the lowest priority.
+//! others, in a process of its own with low priority.
 //!
 //! A process, not a thread: whatever its steps start inherits its priority, and its output, which
 //! goes to a file, so that the two lanes' lines do not mix. Its standard input is a pipe that the
@@ -93,9 +93,10 @@ fn spawn(folder: &Path, wish: &Wish) -> std::io::Result<Child> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(rows(folder), "[]")?;
     let output = File::create(output(folder))?;
-    // `nice` becomes the program: the child is the lane itself.
+    // `nice` becomes the program: the child is the lane itself. A tenth of the weight of the others;
+    // with the least there is, it does not come on beside programs that are no part of this.
     let mut command = Command::new("nice");
-    command.args(["-n", "19"]).arg(std::env::current_exe()?);
+    command.args(["-n", "10"]).arg(std::env::current_exe()?);
     command.args(["test", OPTION]);
     if wish.fail_fast {
         command.arg("--fail-fast");

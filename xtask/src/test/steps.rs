@@ -21,8 +21,8 @@ pub(super) enum Cost {
 pub(super) enum Lane {
     /// One after the other, with nothing beside them that has their priority: clocks judge them.
     First,
-    /// Beside those, with the lowest priority: they take what processors are free and as long as
-    /// they need.
+    /// Beside those, with low priority: they take what processors are free, and as long as they
+    /// need.
     Beside,
 }
 
@@ -63,6 +63,12 @@ const PLAIN: Cargo = Cargo {
     target: None,
     environment: &[],
     limit: Duration::from_secs(20 * 60),
+};
+
+/// In the second lane, where a step may have to wait long for a processor.
+const BESIDE: Cargo = Cargo {
+    limit: Duration::from_secs(40 * 60),
+    ..PLAIN
 };
 
 /// Release code without the whole-program optimisation, which costs minutes and finds no fault.
@@ -135,7 +141,7 @@ pub(super) const ALL: &[Step] = &[
             arguments: MARKS,
             target: Some("beside"),
             environment: FAST_RELEASE,
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
@@ -161,7 +167,7 @@ pub(super) const ALL: &[Step] = &[
             arguments: BUGS,
             target: Some("beside"),
             environment: FAST_RELEASE,
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
@@ -189,7 +195,7 @@ pub(super) const ALL: &[Step] = &[
                 ("CARGO_PROFILE_RELEASE_LTO", "off"),
                 ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
             ],
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
@@ -212,7 +218,7 @@ pub(super) const ALL: &[Step] = &[
                 "--no-fail-fast",
             ],
             target: Some("miri"),
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
@@ -261,7 +267,7 @@ pub(super) const ALL: &[Step] = &[
         job: Job::Cargo(Cargo {
             arguments: &["doc", "--workspace", "--no-deps", "--locked"],
             environment: &[("RUSTDOCFLAGS", "-D warnings")],
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
