@@ -93,8 +93,8 @@ fn spawn(folder: &Path, wish: &Wish) -> std::io::Result<Child> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(rows(folder), "[]")?;
     let output = File::create(output(folder))?;
-    // `nice` becomes the program: the child is the lane itself. A tenth of the weight of the others;
-    // with the least there is, it does not come on beside programs that are no part of this.
+    // `nice` becomes the program: the child is the lane itself. It has a tenth of the weight of the
+    // others; with the least there is, it does not come on beside programs that are no part of it.
     let mut command = Command::new("nice");
     command.args(["-n", "10"]).arg(std::env::current_exe()?);
     command.args(["test", OPTION]);

@@ -185,8 +185,12 @@ def rest():
     end = time.monotonic() + LONG
     while time.monotonic() < end:
         try:
-            if os.waitpid(-1, WALL | os.WNOHANG) == (0, 0):
+            pid, status = os.waitpid(-1, WALL | os.WNOHANG)
+            if pid == 0:
                 time.sleep(0.0005)
+            elif os.WIFSTOPPED(status):
+                # A child that was made while its maker was killed: it stopped for this process.
+                ptrace(DETACH, pid)
         except ChildProcessError:
             return "over"
     return "hangs"
