@@ -77,9 +77,9 @@ def kill(pid):
     return True
 
 
-def walk(pid, calls, steps):
+def walk(pid, calls, steps, hand_on=0):
     """Lets a process that is stopped go on, and kills it."""
-    where, hand_on = "there", 0
+    where = "there"
     for n in range(calls + steps):
         if not ptrace(SYSCALL if n < calls else STEP, pid, hand_on):
             break
@@ -98,24 +98,31 @@ def walk(pid, calls, steps):
     return where
 
 
+def pause(pid):
+    """Stops a process: the signal that it stopped for, which may be none; None if it has ended."""
+    ptrace(INTERRUPT, pid)
+    status = stop(pid, LONG)
+    if status is None or is_over(status):
+        return None
+    if status >> 16 in (1, 2):
+        # It was about to stop for this.
+        ptrace(DETACH, new_child(pid))
+    return signal_of(status)
+
+
 def walk_running(pid, calls, steps):
     if not ptrace(SEIZE, pid, CALLS):
         return "gone"
-    ptrace(INTERRUPT, pid)
-    if is_over(stop(pid, LONG)):
-        return "ended"
-    return walk(pid, calls, steps)
+    hand_on = pause(pid)
+    return "ended" if hand_on is None else walk(pid, calls, steps, hand_on)
 
 
-def next_child(pid, count):
+def next_child(pid, count, hand_on=0):
     """Lets a process that is stopped go on until its next child but `count`, which is stopped."""
-    hand_on = 0
     while ptrace(CONT, pid, hand_on):
         status = stop(pid, LONG)
         if status is None:
-            ptrace(INTERRUPT, pid)
-            stop(pid, LONG)
-            ptrace(DETACH, pid)
+            ptrace(DETACH, pid, pause(pid))
         if status is None or is_over(status):
             return None
         hand_on = signal_of(status)
@@ -133,14 +140,14 @@ def next_child(pid, count):
 def walk_child(parent, victim, calls, steps):
     if not ptrace(SEIZE, parent, CALLS | CHILDREN):
         return "gone"
-    ptrace(INTERRUPT, parent)
-    if is_over(stop(parent, LONG)):
+    hand_on = pause(parent)
+    if hand_on is None:
         return "ended"
     if not kill(victim):
         # Its parent has another child in its place already, and makes none now.
-        ptrace(DETACH, parent)
+        ptrace(DETACH, parent, hand_on)
         return "gone"
-    child = next_child(parent, 0)
+    child = next_child(parent, 0, hand_on)
     return "no child" if child is None else walk(child, calls, steps)
 
 
@@ -167,11 +174,10 @@ def start(which, calls, steps, words):
     if not ptrace(SEIZE, pid, CALLS | CHILDREN):
         kill(pid)
         return "not allowed"
-    ptrace(INTERRUPT, pid)
     os.write(opened, b"x")
     os.close(opened)
     os.close(gate)
-    stop(pid, LONG)
+    pause(pid)
     if which == 0:
         where = walk(pid, calls, steps)
     else:
