@@ -226,7 +226,7 @@ fn s8_processes_that_are_killed_leave_the_others_whole() {
         return;
     };
     let mut numbers = Numbers(0x5eed);
-    for _ in 0..kills(600) {
+    for _ in 0..kills(400) {
         kill(both.any(&mut numbers).1);
         std::thread::sleep(Duration::from_micros(numbers.below(6_000) as u64));
     }
@@ -243,7 +243,7 @@ fn s8_processes_that_are_killed_at_a_system_call_leave_the_others_whole() {
     };
     let mut numbers = Numbers(0xca11);
     let mut there = 0;
-    for _ in 0..kills(150) {
+    for _ in 0..kills(60) {
         let (_, child) = both.any(&mut numbers);
         let how = steps.walk(child, numbers.below(80), numbers.below(200));
         there += u32::from(how == "there");
@@ -262,7 +262,7 @@ fn s8_children_that_are_killed_while_they_are_made_leave_the_others_whole() {
     };
     let mut numbers = Numbers(0xb117);
     let mut there = 0;
-    for _ in 0..kills(100) {
+    for _ in 0..kills(30) {
         let of = both.any(&mut numbers);
         let how = steps.child(of, numbers.below(80), numbers.below(200));
         there += u32::from(how == "there");
@@ -339,7 +339,7 @@ fn s8_carriers_that_are_killed_leave_their_programs_and_peers_whole() {
     let host = host.expect("a host");
     echo(&host, &OPEN);
     let mut numbers = Numbers(0xca44);
-    for _ in 0..kills(8) {
+    for _ in 0..kills(5) {
         let mut command = run(&net).expect("as before");
         command.args(["--addr", "10.81.0.1/24"]);
         let mut program = Running::python(command, CARRIED, &[&port]);
@@ -387,7 +387,7 @@ fn s8_programs_that_are_killed_while_they_begin_leave_nothing() {
     let directory = directory(parent);
     let names = names(&directory);
     let mut numbers = Numbers(0x3a3e);
-    for _ in 0..kills(20) {
+    for _ in 0..kills(12) {
         let (which, calls) = (numbers.below(3), numbers.below(1200));
         let instructions = numbers.below(200);
         let how = steps.start(&once(&net, &port), which, calls, instructions);
