@@ -27,6 +27,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [--quick] [--fail-fast]   every test, a table of times, `N passed, N failed`
 cargo xtask test --step=NAME               one step of it, also of `ci`; may be repeated
+cargo xtask test --beside                  what it starts as its second lane: see test/lanes.rs
 cargo xtask programs [OPTION]...           Debian's programs, on the kernel and on Gannet: --help
 cargo xtask ci [--fail-fast]               the same, and the steps that take longer
 cargo xtask tidy [--source-only]           formatting, clippy, and the rules about the source

@@ -2,6 +2,7 @@
 //!
 //! * `test/steps.rs`: the list of steps, as data; a new step is one entry there
 //! * `test/needs.rs`: what a step needs on the machine, and how it comes there
+//! * `test/lanes.rs`: the steps that run beside the others
 //! * `test/child.rs`: one cargo run: output passed on, results counted, a limit on its time
 //! * `test/corpora.rs`: the fuzz targets play their corpora
 //! * `test/carried.rs`: the cases under `gannet run`
@@ -12,6 +13,7 @@ mod carried;
 mod child;
 mod corpora;
 mod digest;
+mod lanes;
 mod needs;
 mod report;
 mod steps;
@@ -19,9 +21,9 @@ mod steps;
 use crate::explain::Explained;
 use crate::only_known;
 use report::{Outcome, Row};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
-use steps::{Cost, Job, Step};
+use steps::{Cost, Job, Lane, Step};
 
 /// How much runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,34 +39,105 @@ pub(crate) fn fast_release() -> impl Iterator<Item = (&'static str, &'static str
     steps::FAST_RELEASE.iter().copied()
 }
 
+/// Why a step after a failure did not run.
+const LEFT_OUT: &str = "left out by --fail-fast";
+
+/// What the caller wants.
+struct Wish<'a> {
+    /// Steps by name; all that belong to the extent where there is none.
+    chosen: Vec<&'a str>,
+    quick: bool,
+    fail_fast: bool,
+    extent: Extent,
+}
+
+impl Wish<'_> {
+    /// The steps to be seen in the table, in order.
+    fn steps(&self) -> impl Iterator<Item = &'static Step> {
+        let named = |step: &&Step| self.chosen.is_empty() || self.chosen.contains(&step.name);
+        steps::ALL.iter().filter(named)
+    }
+
+    /// Why a step does not run, if it does not.
+    fn left_out(&self, step: &Step) -> Option<&'static str> {
+        match (step.cost, self.extent) {
+            _ if !self.chosen.is_empty() => None,
+            (Cost::Slow, _) if self.quick => Some("left out by --quick"),
+            (Cost::Extra, Extent::Usual) => Some("part of `cargo xtask ci`"),
+            _ => None,
+        }
+    }
+
+    /// The steps of the second lane: none where steps are chosen.
+    fn beside(&self) -> impl Iterator<Item = &'static Step> {
+        let whole = self.chosen.is_empty();
+        self.steps()
+            .filter(move |step| whole && step.lane == Lane::Beside && self.left_out(step).is_none())
+    }
+}
+
 /// Runs the steps; true when none failed.
 pub(crate) fn run(root: &Path, extent: Extent, options: &[&str]) -> Result<bool, Explained> {
     let (chosen, options) = chosen_steps(options)?;
-    only_known(&options, &["--quick", "--fail-fast", "--step=NAME"])?;
-    let quick = options.contains(&"--quick");
-    let fail_fast = options.contains(&"--fail-fast");
+    only_known(
+        &options,
+        &["--quick", "--fail-fast", "--step=NAME", lanes::OPTION],
+    )?;
+    let wish = Wish {
+        chosen,
+        quick: options.contains(&"--quick"),
+        fail_fast: options.contains(&"--fail-fast"),
+        extent,
+    };
+    if options.contains(&lanes::OPTION) {
+        return lanes::serve(root, &wish);
+    }
     for tool in needs::missing_tools() {
         eprintln!("{tool}");
     }
+    let started = Instant::now();
+    let mut beside = match wish.beside().next() {
+        Some(_) => Some(lanes::Beside::start(root, &wish)?),
+        None => None,
+    };
+    let rows = first_lane(root, &wish, beside.as_mut())?;
+    let of_beside = beside.map_or_else(Vec::new, lanes::Beside::finish);
+    let rows = lanes::merge(rows, of_beside, &wish);
+    report::print(&rows, started.elapsed());
+    Ok(!rows.iter().any(Row::is_failure))
+}
+
+/// The steps that are not in the second lane.
+fn first_lane(
+    root: &Path,
+    wish: &Wish,
+    mut beside: Option<&mut lanes::Beside>,
+) -> Result<Vec<Row>, Explained> {
     let mut rows: Vec<Row> = Vec::new();
-    for step in steps::ALL {
-        if !chosen.is_empty() && !chosen.contains(&step.name) {
+    for step in wish.steps() {
+        if wish.beside().any(|other| other.name == step.name) {
             continue;
         }
-        let skipped = match (step.cost, extent) {
-            (Cost::Slow, _) if quick && chosen.is_empty() => Some("left out by --quick"),
-            (Cost::Extra, Extent::Usual) if chosen.is_empty() => Some("part of `cargo xtask ci`"),
-            _ if fail_fast && rows.iter().any(Row::is_failure) => Some("left out by --fail-fast"),
-            _ => None,
+        let failed = || {
+            let there = beside.as_deref().is_some_and(lanes::Beside::has_failed);
+            there || rows.iter().any(Row::is_failure)
         };
-        let row = match skipped {
+        let row = match wish.left_out(step) {
             Some(why) => Row::skipped(step.name, why),
+            None if wish.fail_fast && failed() => Row::skipped(step.name, LEFT_OUT),
             None => run_step(root, step)?,
         };
+        if let (true, Some(beside)) = (wish.fail_fast && row.is_failure(), beside.as_mut()) {
+            beside.stop();
+        }
         rows.push(row);
     }
-    report::print(&rows);
-    Ok(!rows.iter().any(Row::is_failure))
+    Ok(rows)
+}
+
+/// Where cargo builds.
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from)
 }
 
 /// The steps of `--step=NAME`, and the other options.

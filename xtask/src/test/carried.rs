@@ -2,7 +2,7 @@
 //! programs built first, beside the test.
 
 use crate::explain::Explained;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The command and the library, the program of the cases linked statically, then the test that
@@ -58,11 +58,10 @@ pub(super) fn symbols(root: &Path) -> Result<bool, Explained> {
 }
 
 fn cargo(root: &Path, runs: &[&[&str]]) -> Result<bool, Explained> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     for arguments in runs {
         let mut command = Command::new("cargo");
         command.args(*arguments).current_dir(root);
-        command.env("CARGO_TARGET_DIR", target.join("heavy"));
+        command.env("CARGO_TARGET_DIR", super::target(root).join("heavy"));
         command.envs(super::steps::FAST_RELEASE.iter().copied());
         let status = command.status().map_err(|error| {
             let hint = "put cargo on PATH";

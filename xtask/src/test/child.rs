@@ -68,8 +68,7 @@ fn command(root: &Path, cargo: &Cargo) -> Command {
         .stdin(Stdio::null());
     command.envs(cargo.environment.iter().copied());
     if let Some(folder) = cargo.target {
-        let base = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
-        command.env("CARGO_TARGET_DIR", base.join(folder));
+        command.env("CARGO_TARGET_DIR", super::target(root).join(folder));
     }
     command
 }
@@ -136,7 +135,9 @@ fn follow(child: &mut Child, lines: &Receiver<String>, limit: Duration) -> Count
         }
         if started.elapsed() > limit && !counted.ran_out {
             counted.ran_out = true;
-            end_with_descendants(child);
+            // The first of them first, so that it starts no more.
+            let child = child.id();
+            kill(std::iter::once(child).chain(descendants(child)));
         }
     }
 }
@@ -164,19 +165,30 @@ fn count(counted: &mut Counted, line: &str) {
     counted.failed += number(" failed").unwrap_or(0);
 }
 
-/// Ends a run and everything it started: a hanging test outlives the cargo that started it.
-fn end_with_descendants(child: &mut Child) {
-    let mut processes = vec![child.id()];
+/// Ends everything that a process started: a hanging test outlives the cargo that started it.
+pub(super) fn end_descendants(of: u32) {
+    kill(descendants(of).into_iter());
+}
+
+/// What a process started, and what that started, parents before their children.
+fn descendants(of: u32) -> Vec<u32> {
+    let mut found = children_of(of);
     let mut at = 0;
-    while let Some(&parent) = processes.get(at) {
-        processes.extend(children_of(parent));
+    while let Some(&parent) = found.get(at) {
+        found.extend(children_of(parent));
         at += 1;
     }
-    let processes: Vec<String> = processes.iter().map(u32::to_string).collect();
-    // The program rather than a system call, because this crate has no unsafe code.
-    let ended = Command::new("kill").arg("-KILL").args(&processes).status();
-    if ended.is_err() {
-        drop(child.kill());
+    found
+}
+
+fn kill(processes: impl Iterator<Item = u32>) {
+    let words: Vec<String> = processes.map(|process| process.to_string()).collect();
+    if !words.is_empty() {
+        // The program rather than a system call, because this crate has no unsafe code.
+        let mut command = Command::new("kill");
+        // Those that have ended meanwhile are none of a reader's business.
+        command.arg("-KILL").args(&words).stderr(Stdio::null());
+        drop(command.status());
     }
 }
 

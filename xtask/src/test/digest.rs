@@ -29,8 +29,7 @@ fn simulate(root: &Path, build: &[&str], options: &[&str]) -> Result<String, Exp
     command.args(options).current_dir(root);
     if build.contains(&"--release") {
         command.envs(super::steps::FAST_RELEASE.iter().copied());
-        let base = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), Into::into);
-        command.env("CARGO_TARGET_DIR", base.join("heavy"));
+        command.env("CARGO_TARGET_DIR", super::target(root).join("heavy"));
     }
     let output = command.output().map_err(|error| {
         let hint = "put cargo on PATH";

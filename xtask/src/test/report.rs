@@ -1,9 +1,10 @@
 //! The table at the end of a run.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How a step went.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) passed: u64,
     /// Failed tests; at least one if the step itself failed.
@@ -35,9 +36,10 @@ impl Outcome {
 }
 
 /// One row of the table.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Row {
-    name: &'static str,
+    /// The step.
+    pub(super) name: String,
     /// None for a step that did not run.
     outcome: Option<Outcome>,
     note: String,
@@ -46,9 +48,9 @@ pub(super) struct Row {
 
 impl Row {
     /// A step that ran.
-    pub(super) fn done(name: &'static str, outcome: Outcome, took: Duration) -> Self {
+    pub(super) fn done(name: &str, outcome: Outcome, took: Duration) -> Self {
         Self {
-            name,
+            name: name.to_owned(),
             note: outcome.note.clone(),
             outcome: Some(outcome),
             took,
@@ -56,13 +58,23 @@ impl Row {
     }
 
     /// A step that did not run, and why.
-    pub(super) fn skipped(name: &'static str, why: impl Into<String>) -> Self {
+    pub(super) fn skipped(name: &str, why: impl Into<String>) -> Self {
         Self {
-            name,
+            name: name.to_owned(),
             outcome: None,
             note: why.into(),
             took: Duration::ZERO,
         }
+    }
+
+    /// Says that this step ran in the second lane: its seconds are not part of the sum.
+    pub(super) fn beside(mut self) -> Self {
+        let rest = match self.note.is_empty() {
+            true => String::new(),
+            false => format!(": {}", self.note),
+        };
+        self.note = format!("beside the others{rest}");
+        self
     }
 
     /// Whether this step makes the whole run fail.
@@ -74,11 +86,11 @@ impl Row {
 }
 
 /// Prints the table, and alone on the last line what passed and failed.
-pub(super) fn print(rows: &[Row]) {
-    print!("\n{}", table(rows));
+pub(super) fn print(rows: &[Row], total: Duration) {
+    print!("\n{}", table(rows, total));
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], total: Duration) -> String {
     let mut text = format!(
         "{:<14} {:<8} {:>7} {:>7} {:>8}  note\n",
         "step", "result", "passed", "failed", "seconds"
@@ -103,7 +115,6 @@ fn table(rows: &[Row]) -> String {
             .map(of)
             .sum()
     };
-    let total: Duration = rows.iter().map(|row| row.took).sum();
     text.push_str(&format!("{:<14} {:>34.1}\n", "all", total.as_secs_f64()));
     for row in rows {
         for finding in row.outcome.iter().flat_map(|outcome| &outcome.findings) {
@@ -128,12 +139,13 @@ mod tests {
         failed.findings.push("test four ... FAILED".to_owned());
         let rows = [
             Row::done("a", Outcome::passed(3), Duration::from_secs(2)),
-            Row::done("b", failed, Duration::from_secs(1)),
+            Row::done("b", failed, Duration::from_secs(1)).beside(),
             Row::skipped("c", "there is no c"),
         ];
-        let text = table(&rows);
+        let text = table(&rows, Duration::from_secs(2));
         assert_eq!(text.lines().last(), Some("3 passed, 1 failed"));
         assert!(text.contains("not run"), "{text}");
+        assert!(text.contains("1.0  beside the others: see above"), "{text}");
         assert!(text.contains("\nb: test four ... FAILED\n"), "{text}");
         let failures: Vec<bool> = rows.iter().map(Row::is_failure).collect();
         assert_eq!(failures, [false, true, false]);

@@ -16,11 +16,22 @@ pub(super) enum Cost {
     Extra,
 }
 
+/// Where a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// One after the other, with nothing beside them that has their priority: clocks judge them.
+    First,
+    /// Beside those, with low priority: they take what processors are free, and as long as they
+    /// need.
+    Beside,
+}
+
 /// One step: a name for the table, the reason it exists, and what it does.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) why: &'static str,
     pub(super) cost: Cost,
+    pub(super) lane: Lane,
     pub(super) needs: &'static [Need],
     pub(super) job: Job,
 }
@@ -38,7 +49,8 @@ pub(super) struct Cargo {
     /// Another toolchain than the one of `rust-toolchain.toml`.
     pub(super) toolchain: Option<&'static str>,
     pub(super) arguments: &'static [&'static str],
-    /// Folder below `target/`, so that runs with other flags do not rebuild each other's crates.
+    /// Folder below `target/`, so that runs with other flags do not rebuild each other's crates,
+    /// and the second lane does not replace or lock what the first one runs.
     pub(super) target: Option<&'static str>,
     pub(super) environment: &'static [(&'static str, &'static str)],
     /// After this long something hangs: the run is ended and counts as failed.
@@ -51,6 +63,12 @@ const PLAIN: Cargo = Cargo {
     target: None,
     environment: &[],
     limit: Duration::from_secs(20 * 60),
+};
+
+/// In the second lane, where a step may have to wait long for a processor.
+const BESIDE: Cargo = Cargo {
+    limit: Duration::from_secs(40 * 60),
+    ..PLAIN
 };
 
 /// Release code without the whole-program optimisation, which costs minutes and finds no fault.
@@ -66,6 +84,7 @@ pub(super) const ALL: &[Step] = &[
         name: "tidy",
         why: "formatting, clippy, sizes, structure",
         cost: Cost::Quick,
+        lane: Lane::First,
         needs: &[],
         job: Job::Inside(|root| crate::tidy::run(root, &[])),
     },
@@ -73,6 +92,7 @@ pub(super) const ALL: &[Step] = &[
         name: "rfc",
         why: "every quoted RFC sentence stands in specs/; RFC 9293 is obeyed by every label",
         cost: Cost::Quick,
+        lane: Lane::First,
         needs: &[],
         job: Job::Inside(|root| crate::rfc::run(root, &[])),
     },
@@ -80,6 +100,7 @@ pub(super) const ALL: &[Step] = &[
         name: "library",
         why: "libgannet_preload.so builds; tests that carry programs need it beside the command",
         cost: Cost::Quick,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: &["build", "--locked", "-p", "gannet-preload"],
@@ -90,6 +111,7 @@ pub(super) const ALL: &[Step] = &[
         name: "workspace",
         why: "every test and every documentation example",
         cost: Cost::Quick,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: &["test", "--workspace", "--locked", "--no-fail-fast"],
@@ -100,6 +122,7 @@ pub(super) const ALL: &[Step] = &[
         name: "heavy",
         why: "long transfers, many connections, killed peers: in release code",
         cost: Cost::Slow,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: HEAVY,
@@ -112,18 +135,20 @@ pub(super) const ALL: &[Step] = &[
         name: "marks",
         why: "floods, a million forged packets, memory of idle connections: in release code",
         cost: Cost::Slow,
+        lane: Lane::Beside,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: MARKS,
-            target: Some("heavy"),
+            target: Some("beside"),
             environment: FAST_RELEASE,
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
         name: "simulation",
         why: "2,000 networks of whole hosts in virtual time, judged after every event",
         cost: Cost::Slow,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: SIMULATION,
@@ -136,18 +161,20 @@ pub(super) const ALL: &[Step] = &[
         name: "bugs",
         why: "the simulator finds mistakes made on purpose in the stack",
         cost: Cost::Slow,
+        lane: Lane::Beside,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: BUGS,
-            target: Some("planted"),
+            target: Some("beside"),
             environment: FAST_RELEASE,
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
         name: "digest",
         why: "the same seed is the same run in debug and release code",
         cost: Cost::Slow,
+        lane: Lane::First,
         needs: &[],
         job: Job::Inside(super::digest::compare),
     },
@@ -155,6 +182,7 @@ pub(super) const ALL: &[Step] = &[
         name: "loom",
         why: "every interleaving of the rings' atomics",
         cost: Cost::Slow,
+        lane: Lane::Beside,
         needs: &[Need::Text {
             file: "crates/link/Cargo.toml",
             holds: "loom",
@@ -167,13 +195,14 @@ pub(super) const ALL: &[Step] = &[
                 ("CARGO_PROFILE_RELEASE_LTO", "off"),
                 ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
             ],
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
         name: "miri",
         why: "undefined behaviour in the shared memory code",
         cost: Cost::Slow,
+        lane: Lane::Beside,
         needs: &[
             Need::NightlyComponent("miri"),
             Need::NightlyComponent("rust-src"),
@@ -189,14 +218,14 @@ pub(super) const ALL: &[Step] = &[
                 "--no-fail-fast",
             ],
             target: Some("miri"),
-            limit: Duration::from_secs(10 * 60),
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
         name: "fuzz",
         why: "the fuzz targets still build, and read their corpora",
         cost: Cost::Slow,
+        lane: Lane::Beside,
         needs: &[Need::File("fuzz/Cargo.toml"), Need::NightlyTool("fuzz")],
         job: Job::Inside(super::corpora::replay),
     },
@@ -204,6 +233,7 @@ pub(super) const ALL: &[Step] = &[
         name: "programs",
         why: "unmodified programs of Debian: on the kernel, over Gannet, and one side of each",
         cost: Cost::Slow,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: PROGRAMS,
@@ -216,6 +246,7 @@ pub(super) const ALL: &[Step] = &[
         name: "cases",
         why: "the socket calls of the manual pages: the same carried as on the kernel",
         cost: Cost::Slow,
+        lane: Lane::First,
         needs: &[],
         job: Job::Inside(super::carried::cases),
     },
@@ -223,6 +254,7 @@ pub(super) const ALL: &[Step] = &[
         name: "symbols",
         why: "every call with descriptors that programs import is taken, or left for a reason",
         cost: Cost::Slow,
+        lane: Lane::First,
         needs: &[],
         job: Job::Inside(super::carried::symbols),
     },
@@ -230,17 +262,19 @@ pub(super) const ALL: &[Step] = &[
         name: "documentation",
         why: "no broken link in the documentation",
         cost: Cost::Slow,
+        lane: Lane::Beside,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: &["doc", "--workspace", "--no-deps", "--locked"],
             environment: &[("RUSTDOCFLAGS", "-D warnings")],
-            ..PLAIN
+            ..BESIDE
         }),
     },
     Step {
         name: "library-release",
         why: "libgannet_preload.so in release code, for the step after this",
         cost: Cost::Extra,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: &["build", "--release", "--locked", "-p", "gannet-preload"],
@@ -251,6 +285,7 @@ pub(super) const ALL: &[Step] = &[
         name: "release",
         why: "every test again in release code, as users run it",
         cost: Cost::Extra,
+        lane: Lane::First,
         needs: &[],
         job: Job::Cargo(Cargo {
             arguments: &[
@@ -306,8 +341,8 @@ const SIMULATION: &[&str] = &[
     "2000",
 ];
 
-/// The simulator against mistakes made on purpose. In a folder of its own: with the feature the
-/// stack is another.
+/// The simulator against mistakes made on purpose. Not in the folder `heavy`: with the feature the
+/// command is another.
 const BUGS: &[&str] = &[
     "run",
     "--release",

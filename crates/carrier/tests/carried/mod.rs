@@ -310,6 +310,12 @@ impl<'a> Socket<'a> {
     /// As a library does it at the last `close`.
     pub(crate) fn close(self) {
         self.with(|stream| stream.close(false));
-        self.program.arena().let_go(self.program.holder, self.slot);
+        let arena = self.program.arena();
+        arena.let_go(self.program.holder, self.slot);
+        // The carrier may have stopped looking for slots just before.
+        if arena.must_ask_for_sweep() {
+            let network = self.program.peers.network();
+            service::tell(network, arena.host(), &Question::Look).unwrap();
+        }
     }
 }

@@ -2,6 +2,8 @@
 //! `cargo build -p gannet-preload`, which `cargo xtask test` does first.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod steps;
+pub(crate) mod tables;
 pub(crate) mod wire;
 
 use std::io::{BufRead, BufReader, Read, Write};
