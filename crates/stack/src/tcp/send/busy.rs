@@ -45,6 +45,9 @@ pub struct Busy {
     cut: bool,
 }
 
+/// What is kept of the time while a connection rests, in microseconds: it has four bytes for it.
+const AT_REST: u64 = 64;
+
 impl Busy {
     pub(super) fn change(&mut self, to: Held, now: Instant) {
         if to == self.held {
@@ -65,20 +68,20 @@ impl Busy {
         self.all += past;
     }
 
-    /// Of one that is idle: microseconds in all.
-    pub(super) fn all(&self) -> u64 {
-        self.all
+    /// Of one that is idle: the time in all, in units of [`AT_REST`], three days at most.
+    pub(super) fn at_rest(&self) -> u32 {
+        u32::try_from(self.all / AT_REST).unwrap_or(u32::MAX)
     }
 
-    /// See [`Busy::all`]: by the window, and by the buffer.
+    /// Of one that is idle: microseconds by the window, and by the buffer.
     pub(super) fn held_back(&self) -> [u64; 2] {
         [self.window, self.buffer]
     }
 
-    /// Idle, with so many microseconds until now.
-    pub(super) fn resting(all: u64) -> Busy {
+    /// Idle, with what [`Busy::at_rest`] gave.
+    pub(super) fn resting(all: u32) -> Busy {
         Busy {
-            all,
+            all: u64::from(all) * AT_REST,
             ..Busy::default()
         }
     }

@@ -36,18 +36,25 @@ pub(in crate::tcp) struct RestingSend {
     buffer: u32,
     buffer_max: u32,
     acknowledged: u64,
-    /// Of [`Busy`]: the parts of it are [`Trouble`]'s.
-    busy: u64,
+    /// Of [`Busy`], see [`Busy::resting`]; the parts of it are [`Trouble`]'s.
+    busy: u32,
     tail: Tail,
     nagle: Nagle,
     scale: WindowScale,
-    sack: bool,
-    timestamps: bool,
-    lossy: bool,
-    sums: bool,
-    cwnd_limited: bool,
+    /// `sack`, `timestamps`, `lossy`, whether the queue sums, `cwnd_limited`: a bit each.
+    whether: u8,
     pacer: Option<Box<Pacer>>,
     trouble: Option<Box<Trouble>>,
+}
+
+fn bits(all: [bool; 5]) -> u8 {
+    all.iter()
+        .rev()
+        .fold(0, |bits, &on| bits << 1 | u8::from(on))
+}
+
+fn of_bits(bits: u8) -> [bool; 5] {
+    core::array::from_fn(|n| bits >> n & 1 == 1)
 }
 
 /// What only a connection remembers that has seen trouble.
@@ -108,15 +115,17 @@ impl Send {
             buffer: self.buffer,
             buffer_max: self.buffer_max,
             acknowledged: self.acknowledged,
-            busy: self.busy.all(),
+            busy: self.busy.at_rest(),
             tail: self.tail,
             nagle: self.nagle,
             scale: self.scale,
-            sack: self.sack,
-            timestamps: self.timestamps,
-            lossy: self.lossy,
-            sums: self.queue.sums(),
-            cwnd_limited: self.cwnd_limited,
+            whether: bits([
+                self.sack,
+                self.timestamps,
+                self.lossy,
+                self.queue.sums(),
+                self.cwnd_limited,
+            ]),
             pacer: self.pacer,
             trouble,
         }
@@ -177,6 +186,7 @@ impl RestingSend {
     /// The half as it was.
     pub(in crate::tcp) fn unfold(&self) -> Send {
         let una = self.una;
+        let [sack, timestamps, lossy, sums, cwnd_limited] = of_bits(self.whether);
         let ignored = self.trouble.as_ref().map_or(0, |t| t.ignored);
         let mut send = Send {
             una,
@@ -187,7 +197,7 @@ impl RestingSend {
             wl2: self.wl2,
             max_wnd: self.max_wnd,
             up: None,
-            queue: SendQueue::new(una, self.sums),
+            queue: SendQueue::new(una, sums),
             fin: Fin::Open,
             scale: self.scale,
             mss: self.mss,
@@ -195,9 +205,9 @@ impl RestingSend {
             congestion: self.congestion.clone(),
             rtt: self.rtt.unfold(),
             timed: self.una,
-            sack: self.sack,
-            timestamps: self.timestamps,
-            lossy: self.lossy,
+            sack,
+            timestamps,
+            lossy,
             sent: Sent::resumed(una, self.rate, ignored),
             rack: self.rack.clone(),
             dup_acks: 0,
@@ -212,7 +222,7 @@ impl RestingSend {
             size: None,
             overridden: false,
             small_end: None,
-            cwnd_limited: self.cwnd_limited,
+            cwnd_limited,
             retries: 0,
             probes: 0,
             timer: SendTimer::Off,
