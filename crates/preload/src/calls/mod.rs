@@ -2,6 +2,7 @@
 //! ours, which costs one load, and passes on what is not.
 
 mod checked;
+mod copying;
 pub(crate) mod direct;
 mod exec_list;
 mod fast_open;
