@@ -85,6 +85,16 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Until the program that runs as `pid` listens on a port of a loopback address. A client that
+    /// looks for it before it listens anywhere, and asks the kernel after, would find the kernel's
+    /// side only. (Elsewhere there is no such side.)
+    pub(crate) fn wait_for_listener(&self, pid: i32, host: &str, port: &str) -> Result<(), Fault> {
+        match host.starts_with("127.") {
+            true => self.wait_for("the port", || listens(pid, port).then_some(())),
+            false => Ok(()),
+        }
+    }
+
     /// The address of what is checked.
     pub(crate) fn host(&self) -> &'static str {
         self.place.wrapping.address(Role::Server)
@@ -148,4 +158,17 @@ impl<'a> Stage<'a> {
 pub(crate) fn peer(name: &str) -> String {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     home.join("peers").join(name).display().to_string()
+}
+
+/// Whether there is a listener on the port at the kernel of the process's name space.
+fn listens(pid: i32, port: &str) -> bool {
+    let all = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+    let port = port.parse::<u16>().map(|port| format!(":{port:04X}"));
+    let is_it = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ends = |text: &&str| port.as_ref().is_ok_and(|port| text.ends_with(port));
+        // (0A: LISTEN)
+        words.get(1).is_some_and(ends) && words.get(3) == Some(&"0A")
+    };
+    all.lines().any(is_it)
 }

@@ -105,7 +105,7 @@ fn transfer(stage: &Stage) -> Checked {
     let config = stage.write("vsftpd.conf", &text)?;
     let server = stage.server(&["vsftpd", &config]).start()?;
     let url = |path: &str| format!("ftp://{host}:{port}/{path}");
-    wait_for_port(stage, host, &port)?;
+    wait_for_port(stage, server.pid(), host, &port)?;
     let copy = stage.path("copy");
     for _ in 0..3 {
         stage
@@ -122,7 +122,8 @@ fn transfer(stage: &Stage) -> Checked {
 }
 
 /// Until a client is answered.
-fn wait_for_port(stage: &Stage, host: &str, port: &str) -> Result<(), Fault> {
+fn wait_for_port(stage: &Stage, pid: i32, host: &str, port: &str) -> Result<(), Fault> {
+    stage.wait_for_listener(pid, host, port)?;
     let script = format!("exec 3<>/dev/tcp/{host}/{port}");
     stage.wait_for("the port", || {
         let tried = stage.client(&["bash", "-c", &script]).run().ok()?;
@@ -151,7 +152,7 @@ fn mail(stage: &Stage) -> Checked {
     );
     let config = stage.write("dovecot.conf", &text)?;
     let server = stage.server(&["dovecot", "-F", "-c", &config]).start()?;
-    wait_for_port(stage, host, &port)?;
+    wait_for_port(stage, server.pid(), host, &port)?;
     let url = format!("imap://{host}:{port}/INBOX");
     let letter = stage.path("letter");
     let mut body = String::from("From: check\r\nSubject: a letter\r\n\r\n");
@@ -316,6 +317,7 @@ fn film(stage: &Stage) -> Checked {
     let server = stage.server(&quiet).args(&copy).start()?;
     let (url, got) = (format!("tcp://{host}:{port}"), stage.path("got"));
     let take = ["-y", "-i", &url, "-c", "copy", "-f", "mpegts", &got];
+    stage.wait_for_listener(server.pid(), host, &port)?;
     // It takes one client only, so that there is no other way to ask whether it listens.
     stage.wait_for("the film", || {
         let taken = stage.client(&quiet).args(&take).run().ok()?;
@@ -351,7 +353,7 @@ fn reload(stage: &Stage) -> Checked {
     let config = stage.write("nginx.conf", &text)?;
     let words = ["nginx", "-p", &root, "-c", &config, "-g", "daemon off;"];
     let files = stage.client(&words).start()?;
-    wait_for_port(stage, host_behind, &behind)?;
+    wait_for_port(stage, files.pid(), host_behind, &behind)?;
     let control = stage.path("control");
     let text = format!(
         "global\n stats socket {control} expose-fd listeners level admin\n nbthread 2\n\
@@ -361,7 +363,7 @@ fn reload(stage: &Stage) -> Checked {
     );
     let config = stage.write("haproxy.conf", &text)?;
     let server = stage.server(&["haproxy", "-W", "-f", &config]).start()?;
-    wait_for_port(stage, host, &port)?;
+    wait_for_port(stage, server.pid(), host, &port)?;
     let url = format!("http://{host}:{port}/1K");
     let load = [
         "wrk",

@@ -36,26 +36,10 @@ fn serve(stage: &Stage, port: &str) -> Result<Running, Fault> {
     ];
     let user: &[&str] = if is_root() { &["-u", "nobody"] } else { &[] };
     let server = stage.server(&words).args(user).start()?;
-    if stage.host().starts_with("127.") {
-        // Asked before it listens anywhere, and after, a client would find the kernel's side only.
-        stage.wait_for("the port", || listens(server.pid(), port).then_some(()))?;
-    }
+    stage.wait_for_listener(server.pid(), stage.host(), port)?;
     let at = format!("--servers={}:{port}", stage.host());
     stage.wait_for("an answer", || stage.client(&["memcping", &at]).ok().ok())?;
     Ok(server)
-}
-
-/// Whether somebody listens on the port at the kernel of the process's name space.
-fn listens(pid: i32, port: &str) -> bool {
-    let all = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
-    let port = port.parse::<u16>().map(|port| format!(":{port:04X}"));
-    let is_it = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ends = |text: &&str| port.as_ref().is_ok_and(|port| text.ends_with(port));
-        // (0A: LISTEN)
-        words.get(1).is_some_and(ends) && words.get(3) == Some(&"0A")
-    };
-    all.lines().any(is_it)
 }
 
 /// memcaslap: nine gets for each set; it verifies a tenth of the values.
