@@ -9,6 +9,11 @@ use std::arch::asm;
 
 /// The instruction itself; the outcome as `errno` would have it.
 fn inline(n: c_long, a: usize, b: usize, c: usize) -> Ret {
+    inline_five(n, [a, b, c, 0, 0])
+}
+
+/// As [`inline`], with two further arguments.
+fn inline_five(n: c_long, [a, b, c, d, e]: [usize; 5]) -> Ret {
     let outcome: isize;
     // SAFETY: the callers' arguments are places of their own, as long as they say; the kernel
     // changes no registers but these.
@@ -19,6 +24,8 @@ fn inline(n: c_long, a: usize, b: usize, c: usize) -> Ret {
             in("rdi") a,
             in("rsi") b,
             in("rdx") c,
+            in("r10") d,
+            in("r8") e,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack),
@@ -65,26 +72,11 @@ pub(crate) fn inline_write(fd: i32, data: &[u8]) -> Ret {
 pub(crate) fn inline_set_int(fd: i32, level: i32, name: i32, value: i32) -> Ret {
     far::here(fd);
     let place = std::ptr::from_ref(std::hint::black_box(&value)).addr();
-    let outcome: isize;
-    // SAFETY: a place of our own, as long as said; the kernel changes no registers but these.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") libc::SYS_setsockopt as isize => outcome,
-            in("rdi") fd as usize,
-            in("rsi") level as usize,
-            in("rdx") name as usize,
-            in("r10") place,
-            in("r8") size_of::<i32>(),
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    match outcome {
-        -4095..0 => Ret::Errno(-outcome as i32),
-        value => Ret::Value(value as i64),
-    }
+    let [fd, level, name] = [fd, level, name].map(|n| n as usize);
+    inline_five(
+        libc::SYS_setsockopt,
+        [fd, level, name, place, size_of::<i32>()],
+    )
 }
 
 /// `poll` of one descriptor, with a time-out in milliseconds: the count, and what was found.
