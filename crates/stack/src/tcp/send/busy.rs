@@ -68,9 +68,10 @@ impl Busy {
         self.all += past;
     }
 
-    /// Of one that is idle: the time in all, in units of [`AT_REST`], three days at most.
+    /// Of one that is idle: the time in all, in units of [`AT_REST`], three days at most. Rounded
+    /// up: it is no less than its parts.
     pub(super) fn at_rest(&self) -> u32 {
-        u32::try_from(self.all / AT_REST).unwrap_or(u32::MAX)
+        u32::try_from(self.all.div_ceil(AT_REST)).unwrap_or(u32::MAX)
     }
 
     /// Of one that is idle: microseconds by the window, and by the buffer.
