@@ -40,9 +40,8 @@ impl Set {
         };
         let place = SETS.iter().find(is_taken)?;
         let set = Set { fd, place };
-        let listening = fds.iter().filter(|entry| entry.fd >= 0);
-        let all = listening.map(|entry| set.add(entry.fd));
-        all.min().unwrap_or(false).then_some(set)
+        let mut listening = fds.iter().filter(|entry| entry.fd >= 0);
+        listening.all(|entry| set.add(entry.fd)).then_some(set)
     }
 
     fn add(&self, fd: c_int) -> bool {

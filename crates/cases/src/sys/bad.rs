@@ -70,20 +70,20 @@ pub(crate) fn send_over_edge(fd: i32) -> Ret {
     call!(send(fd, page_and_hole(), PAGE + 1, 0))
 }
 
+/// A good piece and one that is nowhere.
+fn half_bad(good: &mut [u8; 4]) -> [iovec; 2] {
+    let piece = |iov_base| iovec {
+        iov_base,
+        iov_len: 4,
+    };
+    [piece(good.as_mut_ptr().cast()), piece(nowhere())]
+}
+
 /// `readv` into a good piece and one that cannot be written: how many bytes.
 pub(crate) fn readv_half_bad(fd: i32) -> Ret {
     far::here(fd);
     let mut good = [0u8; 4];
-    let iov = [
-        iovec {
-            iov_base: good.as_mut_ptr().cast(),
-            iov_len: 4,
-        },
-        iovec {
-            iov_base: nowhere(),
-            iov_len: 4,
-        },
-    ];
+    let iov = half_bad(&mut good);
     call!(readv(fd, iov.as_ptr(), 2))
 }
 
@@ -184,16 +184,7 @@ pub(crate) fn readv_bad(fd: i32) -> Ret {
 pub(crate) fn writev_half_bad(fd: i32) -> Ret {
     far::here(fd);
     let mut good = *b"good";
-    let iov = [
-        iovec {
-            iov_base: good.as_mut_ptr().cast(),
-            iov_len: 4,
-        },
-        iovec {
-            iov_base: nowhere(),
-            iov_len: 4,
-        },
-    ];
+    let iov = half_bad(&mut good);
     call!(writev(fd, iov.as_ptr(), 2))
 }
 

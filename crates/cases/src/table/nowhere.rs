@@ -64,6 +64,26 @@ pub(super) const CASES: &[Case] = &[
         sys::kill(pid, SIGSEGV);
         t.say(format!("{:?}", sys::waitpid(pid, 0)));
     }),
+    case("nowhere/fault-sent-while-bytes-are-copied", |t| {
+        let (client, server) = t.pair();
+        sys::handle(SIGSEGV, libc::SA_RESTART);
+        let parent = sys::own_pid();
+        let pid = sys::fork(|| {
+            (0..20_000).for_each(|_| _ = sys::kill(parent, SIGSEGV));
+            0
+        });
+        let bytes = [7; 64 << 10];
+        let mut failed = 0;
+        while sys::waitpid(pid, libc::WNOHANG) == sys::End::Not {
+            let sent = sys::send(client, &bytes, MSG_DONTWAIT);
+            let got = sys::recv(server, bytes.len(), MSG_DONTWAIT).ret;
+            failed += [sent, got]
+                .iter()
+                .filter(|ret| **ret == sys::Ret::Errno(libc::EFAULT))
+                .count();
+        }
+        t.saw("failed", failed);
+    }),
     case("nowhere/what-is-done-with-faults", |t| {
         sys::nowhere_is(Nowhere::Closed);
         let (_client, server) = t.pair();

@@ -34,7 +34,7 @@ impl<'a> Ring<'a> {
     /// `FAULT` when they cannot be read: see [`guarded`].
     ///
     /// # Safety
-    /// No bytes of another's are there.
+    /// The bytes are this process's, and change in no way that matters meanwhile.
     ///
     /// # Panics
     /// When the place is outside or not writable: a mistake of this crate.

@@ -123,7 +123,7 @@ pub(super) unsafe extern "C" fn on_signal(
 
 /// Outside of the library: the program's handler, 0 if there is none any more.
 extern "C" fn outside(signal: c_int, info: *mut siginfo_t, context: &mut Context) -> usize {
-    if comes_back(signal, context) {
+    if comes_back(signal, info, context) {
         return 0;
     }
     put_right(&mut context.registers);
@@ -138,9 +138,11 @@ extern "C" fn outside(signal: c_int, info: *mut siginfo_t, context: &mut Context
 }
 
 /// A fault at a place that the program named: the call answers `EFAULT`.
-fn comes_back(signal: c_int, context: &mut Context) -> bool {
+/// (One that a process sent may find the thread at the same instructions, and is no fault.)
+fn comes_back(signal: c_int, info: *const siginfo_t, context: &mut Context) -> bool {
     let at = &mut context.registers[libc::REG_RIP as usize];
-    if !actions::MEMORY_FAULTS.contains(&signal) {
+    // SAFETY: the kernel's.
+    if !actions::MEMORY_FAULTS.contains(&signal) || unsafe { (*info).si_code } <= 0 {
         return false;
     }
     let out = guarded::way_out(*at as usize);
@@ -262,7 +264,7 @@ fn give_back(signal: c_int, info: *const siginfo_t) {
 /// A fault inside of the library: at a place that the program named, or the program's handler runs
 /// in the middle of it, and may leave it for good.
 fn at_once(signal: c_int, info: *mut siginfo_t, context: &mut Context) {
-    if comes_back(signal, context) {
+    if comes_back(signal, info, context) {
         return;
     }
     let action = actions::begin(signal);

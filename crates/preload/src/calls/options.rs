@@ -281,16 +281,8 @@ unsafe fn refuses(
     asks && match object::find(fd).map(|object| object.kind()) {
         Some(Kind::Stream | Kind::Listener | Kind::Bound) => true,
         Some(_) => false,
-        None => open::plain(fd).is_some_and(|plain| plain.stream) && !is_connected(fd),
+        None => open::plain(fd).is_some_and(|plain| plain.stream) && !open::is_connected(fd),
     }
-}
-
-fn is_connected(fd: c_int) -> bool {
-    // SAFETY: all zeros are a value of it.
-    let mut name: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let mut len = size_of::<libc::sockaddr_storage>() as socklen_t;
-    // SAFETY: places of our own.
-    unsafe { real::getpeername(fd, (&raw mut name).cast(), &raw mut len) == 0 }
 }
 
 /// The carrier heeds the options of what it carries: it looks at them whenever it looks at the
